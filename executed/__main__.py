@@ -1,0 +1,5 @@
+"""`python -m executed` is `executed`."""
+
+from executed.cli import main
+
+raise SystemExit(main())

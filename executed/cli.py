@@ -1,0 +1,143 @@
+"""The engine from a terminal: `executed run`, `status`, `check`, `stage` and `gc`."""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from executed.book import Book, BookError, Problem, find_root
+from executed.fingerprint import Fingerprints
+from executed.render import failure_text
+from executed.runner import look, run
+from executed.stage import Staged, stage
+from executed.store import Result, Store
+
+
+def run_example(root: Path, arguments: argparse.Namespace) -> int:
+    """Run one example, even if its result is up to date, and show what a reader would see."""
+    book, store = Book.read(root), Store(root)
+    name = arguments.name
+    if name not in book.examples:
+        raise BookError(Problem("snippets", 1, book.why_missing(name)))
+    outcomes = run(book, store, [name], force=[name])
+    if name in outcomes.failures:
+        print(failure_text(outcomes.failures[name]), file=sys.stderr)
+        return 1
+    result = outcomes.results[name]
+    if result.text:
+        print(result.text)
+    for number, svg in enumerate(result.figures, 1):
+        file = Path(tempfile.gettempdir()) / f"{name}-{number}.svg"
+        file.write_text(svg, "utf-8")
+        print(f"[figure {number}: {file}]")
+    for key, value in result.values.items():
+        print(f"{name}.{key} = {json.dumps(value, ensure_ascii=False)}"[:500])
+    return 0
+
+
+def status(root: Path, arguments: argparse.Namespace) -> int:
+    """Say of each example whether it is fresh, stale and why, or failed, and how long it took. Nothing runs."""
+    book, store = Book.read(root), Store(root)
+    fingerprints = Fingerprints(book)
+    found: dict[str, Result] = {}
+    for name in book.order(book.examples):
+        result, why = look(book, store, name, fingerprints.of(name), found)
+        failure = store.failure(name)
+        stale = [need for need in book.examples[name].needs if need not in found]
+        if result and not stale:
+            found[name] = result
+            print(f"fresh   {name}  {result.seconds:.2f} s")
+        elif failure and failure.fingerprint == fingerprints.of(name).digest:
+            print(f"failed  {name}  {failure.path}:{failure.line}: {failure.message.splitlines()[0]}")
+        else:
+            print(f"stale   {name}  {why or 'needs ' + ', '.join(stale)}")
+    for problem in book.problems:
+        print(f"broken  {problem}")
+    return 0
+
+
+def check(root: Path, arguments: argparse.Namespace) -> int:
+    """Everything a strict build would complain about, as path:line lines."""
+    staged = stage(root)
+    return _complain([*staged.report(), *map(str, staged.naked_numbers)], staged)
+
+
+def write_stage(root: Path, arguments: argparse.Namespace) -> int:
+    """Write the finished Markdown and figures into a folder, for any site generator."""
+    staged = stage(root)
+    if staged.report():
+        return _complain(staged.report(), staged)
+    target = Path(arguments.folder).resolve()
+    docs = root / "docs"
+    if target == root or target.is_relative_to(docs) or docs.is_relative_to(target):
+        raise BookError(Problem(str(target), 1, "stage into a folder of its own, outside docs/"))
+    if target.exists() and any(target.iterdir()) and not (target / ".staged").exists():
+        raise BookError(Problem(str(target), 1, "this folder holds other files; name an empty or a new one"))
+    fresh = Path(tempfile.mkdtemp(prefix=f"{target.name}-", dir=_made(target.parent)))
+    shutil.copytree(docs, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md"))
+    (fresh / ".staged").touch()
+    for path, text in staged.pages.items():
+        (_made((fresh / path).parent) / Path(path).name).write_text(text, "utf-8")
+    for name, svg in staged.figures.items():
+        (_made(fresh / "figures") / name).write_text(svg, "utf-8")
+    if target.exists():
+        shutil.rmtree(target)
+    fresh.chmod(0o755)
+    os.replace(fresh, target)
+    print(f"{len(staged.pages)} pages and {len(staged.figures)} figures in {target}; {staged.summary()}")
+    return 0
+
+
+def gc(root: Path, arguments: argparse.Namespace) -> int:
+    """Delete stored results that no example has any more."""
+    book = Book.read(root)
+    fingerprints = Fingerprints(book)
+    deleted = list(Store(root).collect({(name, fingerprints.of(name).digest) for name in book.examples}))
+    print(f"{len(deleted)} files deleted")
+    return 0
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _complain(complaints: list[str], staged: Staged) -> int:
+    for complaint in complaints:
+        print(complaint, end="\n\n" if "\n" in complaint else "\n")
+    print(f"{len(complaints)} to mend; {staged.summary()}" if complaints else f"nothing to mend; {staged.summary()}")
+    return 1 if complaints else 0
+
+
+COMMANDS: dict[str, tuple[Callable[[Path, argparse.Namespace], int], Sequence[str]]] = {
+    "run": (run_example, ["name"]),
+    "status": (status, []),
+    "check": (check, []),
+    "stage": (write_stage, ["folder"]),
+    "gc": (gc, []),
+}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="executed", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, (function, positionals) in COMMANDS.items():
+        command = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
+        for positional in positionals:
+            command.add_argument(positional)
+    arguments = parser.parse_args(words)
+    try:
+        return COMMANDS[arguments.command][0](find_root(Path.cwd()), arguments)
+    except BookError as error:
+        print(error, file=sys.stderr)
+    except KeyboardInterrupt:
+        print("interrupted; finished results are kept", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,105 @@
+"""The MkDocs hook: hands the staged book to MkDocs. The only file of the engine that imports it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.livereload import LiveReloadServer
+from mkdocs.plugins import get_plugin_logger
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from executed import mathematics
+from executed.book import SNIPPETS, Book, BookError, find_root
+from executed.pool import Pool
+from executed.runner import preload
+from executed.stage import Staged, stage
+
+log = get_plugin_logger("executed")
+FIGURE = re.compile(
+    r'(?:<p>)?<img alt="(?P<alt>[^"]*)" src="[^"]*figures/(?P<file>[^"/]+\.svg)"'
+    r'(?: title="(?P<caption>[^"]*)")? ?/?>(?:</p>)?'
+)
+
+
+class _Site:
+    """What stays between the builds of one `mkdocs serve`, and of a build between its events."""
+
+    serving = False
+    pool: Pool | None = None
+    staged: Staged | None = None
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    _Site.serving = command == "serve"
+
+
+def on_shutdown() -> None:
+    if _Site.pool:
+        _Site.pool.close()
+
+
+def on_pre_build(config: MkDocsConfig) -> None:
+    """Run what is needed, before MkDocs clears the site folder: a failing build leaves the last site as it was."""
+    root = find_root(Path(config.config_file_path or ".").parent)
+    if _Site.serving and _Site.pool is None:
+        _Site.pool = Pool(root, preload(Book.read(root)))
+    remembered = _Site.staged.outcomes.failures if _Site.serving and _Site.staged else {}
+    try:
+        staged = stage(root, pool=_Site.pool, remembered=remembered)
+    except BookError as error:
+        raise PluginError(str(error)) from None
+    log.info(staged.summary())
+    for problem in staged.naked_numbers:
+        log.warning(str(problem))
+    report = staged.report()
+    if report and not _Site.serving:
+        raise PluginError("\n\n".join(["the book has something to mend:", *report]))
+    if staged.naked_numbers and config.strict and not _Site.serving:
+        raise PluginError("numbers are typed into prose (see above)")
+    for block in report:
+        log.error(block)
+    _Site.staged = staged
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    assert _Site.staged is not None
+    for name, svg in _Site.staged.figures.items():
+        files.append(
+            File.generated(config, f"figures/{name}", content=f'<?xml version="1.0" encoding="utf-8"?>\n{svg}')
+        )
+    return files
+
+
+def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
+    assert _Site.staged is not None
+    return _Site.staged.pages.get(page.file.src_uri)
+
+
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    try:
+        return mathematics.typeset(FIGURE.sub(_inlined, content))
+    except ValueError as error:
+        raise PluginError(f"docs/{page.file.src_uri}: {error}") from None
+
+
+def _inlined(found: re.Match[str]) -> str:
+    """A figure as part of the page, in the page's colours, with its caption."""
+    assert _Site.staged is not None
+    svg = _Site.staged.figures.get(found["file"])
+    if svg is None:
+        return found[0]
+    name = found["file"].removesuffix(".svg").replace(".", "-")
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = svg.replace("<svg", f'<svg role="img" aria-label="{found["alt"]}"', 1)
+    caption = f"<figcaption>{found['caption']}</figcaption>" if found["caption"] else ""
+    return f'<figure class="drawn">{svg}{caption}</figure>'
+
+
+def on_serve(server: LiveReloadServer, config: MkDocsConfig, builder: Any) -> LiveReloadServer:
+    root = find_root(Path(config.config_file_path or ".").parent)
+    server.watch(str(root / SNIPPETS))
+    return server

@@ -1,0 +1,163 @@
+"""Processes for jobs: the fork server's client side, time limits, and no process left behind."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from executed.worker import ENVIRONMENT, end_group
+
+MOST_OUTPUT = 2**20
+"""Bytes an example may print."""
+TICK = 0.05
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job's process ended: its exit status (negative: the signal) and why we ended it, if we did."""
+
+    status: int
+    reason: str = ""
+
+
+def _environment() -> dict[str, str]:
+    package = str(Path(__file__).parent.parent)
+    path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
+
+
+def run_apart(folder: Path, timeout: float) -> Ended:
+    """Run one job in a fresh interpreter: where there is no fork, and for executors on other machines."""
+    root = folder.parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "executed.worker", "run", str(folder)],
+        cwd=root,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    watch = _Watch(folder, timeout, process.pid)
+    while process.poll() is None:
+        time.sleep(TICK)
+        watch.look()
+    end_group(process.pid)
+    return Ended(process.returncode, watch.reason)
+
+
+class _Watch:
+    """Ends a job that takes too long or prints too much, with all the processes it started."""
+
+    def __init__(self, folder: Path, timeout: float, pid: int) -> None:
+        self.output = folder / "output"
+        self.deadline = time.monotonic() + timeout
+        self.pid = pid
+        self.reason = ""
+
+    def look(self) -> None:
+        if not self.reason and time.monotonic() > self.deadline:
+            self.reason = "timeout"
+            if hasattr(signal, "SIGUSR1"):
+                end_group(self.pid, signal.SIGUSR1)  # the worker writes down where it stands
+                time.sleep(0.2)
+            end_group(self.pid)
+        elif not self.reason and self.output.exists() and self.output.stat().st_size > MOST_OUTPUT:
+            self.reason = "output"
+            end_group(self.pid)
+
+
+class Pool:
+    """Runs jobs in children of one fork server, started at the first job and again if it dies."""
+
+    def __init__(self, root: Path, preload: Sequence[str] = ()) -> None:
+        self.root = root
+        self.preload = list(preload)
+        self._lock = threading.Lock()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._messages: dict[str, queue.SimpleQueue[tuple[str, int]]] = {}
+        self._running: dict[str, int] = {}
+        self._closed = False
+
+    def run(self, folder: Path, timeout: float) -> Ended:
+        """Run the job in `folder` and wait for its end. Safe to call from several threads."""
+        if not hasattr(os, "fork"):
+            return run_apart(folder, timeout)
+        for _ in range(2):  # a second time if the server died under it
+            ended = self._run(folder, timeout)
+            if ended.reason != "server" or self._closed:
+                break
+        return ended
+
+    def _run(self, folder: Path, timeout: float) -> Ended:
+        messages: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        with self._lock:
+            if self._closed:
+                return Ended(-1, "stopped")
+            self._messages[str(folder)] = messages
+            server = self._start()
+            assert server.stdin is not None
+            try:
+                server.stdin.write(f"{folder}\n".encode())
+                server.stdin.flush()
+            except OSError:
+                return Ended(-1, "server")
+        word, number = messages.get()
+        watch = _Watch(folder, timeout, number)
+        while word == "started":
+            try:
+                word, number = messages.get(timeout=TICK)
+            except queue.Empty:
+                watch.look()
+        if word == "lost":
+            if watch.pid > 0:
+                end_group(watch.pid)
+            return Ended(-1, "stopped" if self._closed else "server")
+        return Ended(number, watch.reason)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._server is None or self._server.poll() is not None:
+            self._server = subprocess.Popen(
+                [sys.executable, "-m", "executed.worker", "serve", *self.preload],
+                cwd=self.root,
+                env=_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+            threading.Thread(target=self._listen, args=(self._server,), daemon=True).start()
+        return self._server
+
+    def _listen(self, server: subprocess.Popen[bytes]) -> None:
+        assert server.stdout is not None
+        for line in server.stdout:
+            word, number, folder = line.decode().rstrip("\n").split(" ", 2)
+            with self._lock:
+                if word == "started":
+                    self._running[folder] = int(number)
+                else:
+                    self._running.pop(folder, None)
+                messages = self._messages.get(folder) if word == "started" else self._messages.pop(folder, None)
+            if messages:
+                messages.put((word, int(number)))
+        server.wait()
+        with self._lock:
+            orphans, self._messages = self._messages, {}
+            self._running.clear()
+        for messages in orphans.values():
+            messages.put(("lost", -1))
+
+    def close(self) -> None:
+        """End the server and every job at once."""
+        with self._lock:
+            self._closed = True
+            server, running = self._server, list(self._running.values())
+        for pid in running:
+            end_group(pid)
+        if server:
+            server.kill()
+            server.wait()

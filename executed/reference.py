@@ -1,0 +1,139 @@
+"""Reference figures: what was published elsewhere, what a run of ours gives, the tolerance, and a verdict.
+
+docs/reference_figures.toml lists them. `kind` says how ours is held against what was published:
+
+exact   equal after rounding to the printed digits (`digits`, default 3)
+close   no number differs by more than `tol`
+factor  each number within a factor of `tol` of the published one (a list `first` = its own absolute tolerance)
+order   the same order of magnitude: within a factor of ten
+within  every published number inside the range of ours, [lowest, highest]
+shape   the relation that `published` states holds: our value is true
+hub     needs published weights; open where they cannot be had
+"""
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from executed.book import Problem, nearest
+from executed.lint import naked_numbers
+from executed.store import Result
+
+FILE = "docs/reference_figures.toml"
+OPEN = "open"
+AGREES = "agrees"
+DIFFERS = "differs"
+
+
+@dataclass(frozen=True)
+class ReferenceFigure:
+    """One published figure, the value of ours it is held against, and how close that has to come."""
+
+    id: str
+    published: Any
+    kind: str
+    ours: str = ""
+    tol: Any = None
+    digits: int = 3
+    note: str = ""
+
+    def verdict(self, value: Any) -> str:
+        """`agrees` or `differs` for a value of ours."""
+        return AGREES if COMPARE[self.kind](self, value) else DIFFERS
+
+
+def _pairs(published: Any, ours: Any) -> list[tuple[Any, Any]]:
+    """Published and our numbers side by side, however they are nested. Raises ValueError for different shapes."""
+    if isinstance(published, list) != isinstance(ours, list):
+        raise ValueError("one is a list and the other is not")
+    if not isinstance(published, list):
+        return [(published, ours)]
+    return [pair for one, other in zip(published, ours, strict=True) for pair in _pairs(one, other)]
+
+
+def _each(test: Callable[[ReferenceFigure, Any, Any], bool]) -> Callable[[ReferenceFigure, Any], bool]:
+    def compare(figure: ReferenceFigure, value: Any) -> bool:
+        try:
+            return all(test(figure, published, ours) for published, ours in _pairs(figure.published, value))
+        except ValueError:
+            return False
+
+    return compare
+
+
+def _equal(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
+    if isinstance(published, bool | str):
+        return bool(published == ours)
+    return bool(abs(ours - published) <= 0.5 * 10.0**-figure.digits * (1 + 1e-9))
+
+
+def _within_factor(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
+    factor = 10.0 if figure.kind == "order" else float(figure.tol)
+    return bool(ours > 0 and 1 / factor <= ours / published <= factor)
+
+
+COMPARE: dict[str, Callable[[ReferenceFigure, Any], bool]] = {
+    "exact": _each(_equal),
+    "close": _each(lambda figure, published, ours: abs(ours - published) <= figure.tol),
+    "factor": _each(_within_factor),
+    "order": _each(_within_factor),
+    "within": lambda figure, ours: all(
+        low <= published <= high for published, (low, high) in zip(figure.published, ours, strict=True)
+    ),
+    "shape": lambda figure, ours: ours is True,
+    "hub": _each(lambda figure, published, ours: abs(ours - published) <= figure.tol),
+}
+
+
+def read(root: Path) -> list[ReferenceFigure]:
+    """The reference figures of the book at `root`; none where there is no list."""
+    file = root / FILE
+    tables = tomllib.loads(file.read_text("utf-8")).get("figure", []) if file.exists() else []
+    return [ReferenceFigure(**table) for table in tables]
+
+
+def ours(figure: ReferenceFigure, results: dict[str, Result]) -> Any:
+    """Our value for a figure, or None where there is none yet. Raises LookupError for a name that leads nowhere."""
+    if not figure.ours:
+        return None
+    parts = figure.ours.split(".")
+    for length in range(len(parts), 0, -1):
+        if (name := ".".join(parts[:length])) in results:
+            value: Any = results[name].values
+            for part in parts[length:]:
+                if not isinstance(value, dict) or part not in value:
+                    known = value if isinstance(value, dict) else ()
+                    raise LookupError(f"{figure.id}: {name} has no {part}{nearest(part, known)}")
+                value = value[part]
+            return value
+    raise LookupError(f"{figure.id}: no example behind {figure.ours}{nearest(figure.ours, results)}")
+
+
+def check(root: Path, results: dict[str, Result], failed: set[str]) -> list[Problem]:
+    """Reference figures that ours does not reach, and names that lead nowhere."""
+    problems = []
+    lines = (root / FILE).read_text("utf-8").splitlines() if (root / FILE).exists() else []
+    for figure in read(root):
+        line = next((number for number, text in enumerate(lines, 1) if f'"{figure.id}"' in text), 1)
+        problems += [Problem(FILE, line, problem.message) for problem in naked_numbers(figure.note, FILE)]
+        if figure.kind not in COMPARE:
+            problems.append(Problem(FILE, line, f"there is no kind {figure.kind!r}{nearest(figure.kind, COMPARE)}"))
+            continue
+        if any(figure.ours.startswith(f"{name}.") for name in failed):
+            continue
+        try:
+            value = ours(figure, results)
+        except LookupError as error:
+            problems.append(Problem(FILE, line, str(error)))
+            continue
+        if value is not None and figure.verdict(value) == DIFFERS:
+            problems.append(
+                Problem(
+                    FILE,
+                    line,
+                    f"{figure.id}: published {figure.published}, ours {value} ({figure.ours}): outside its tolerance",
+                )
+            )
+    return problems

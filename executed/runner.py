@@ -1,0 +1,354 @@
+"""Decides which examples must run, runs them in order and as many at once as there are cores, keeps what they left."""
+
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from executed import capture
+from executed.book import SNIPPETS, Book, Example
+from executed.fingerprint import Fingerprint, Fingerprints, differences, file_digest
+from executed.pool import MOST_OUTPUT, Ended, Pool
+from executed.store import Failure, Result, Store
+
+Execute = Callable[[Path, float], Ended]
+
+
+@dataclass
+class Outcomes:
+    """What a run of the book has: results and failures by example, and which examples really ran."""
+
+    results: dict[str, Result] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+
+
+def machine() -> str:
+    """The machine as a page names it: processor, cores, system."""
+    model = platform.processor() or platform.machine()
+    cpus = Path("/proc/cpuinfo")
+    if cpus.exists() and (found := re.search(r"model name\s*:\s*(.+)", cpus.read_text())):
+        model = found[1]
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def look(
+    book: Book, store: Store, name: str, fingerprint: Fingerprint, needs: dict[str, Result]
+) -> tuple[Result | None, str]:
+    """The stored result of an example if it still holds, or why the example must run, in words."""
+    stored = store.load(name, fingerprint.digest)
+    if stored is None:
+        old = store.newest(name)
+        if old is None:
+            return None, "never ran"
+        return None, "; ".join(differences(old.parts, fingerprint.parts)) or "its stored result is damaged"
+    changed = [path for path, digest in stored.files.items() if file_digest(book.root, path) != digest]
+    if changed:
+        return None, f"{', '.join(changed)} changed"
+    other = [need for need, digest in stored.needs.items() if need in needs and needs[need].digest != digest]
+    return (None, f"{', '.join(other)} has another result") if other else (stored, "")
+
+
+class Progress:
+    """Tells a person what runs, how long it takes and how many are left: one living line on a terminal, else lines."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self.living = self.stream.isatty()
+        self.running: dict[str, float] = {}
+        self.ended = 0
+
+    def started(self, name: str) -> None:
+        self.running[name] = time.monotonic()
+
+    def finished(self, name: str, failed: bool, left: int) -> None:
+        seconds = time.monotonic() - self.running.pop(name)
+        self.ended += 1
+        self._clear()
+        mark = "FAILED " if failed else ""
+        print(f"  {mark}{name}  {seconds:.1f} s, {left} left", file=self.stream, flush=True)
+
+    def tick(self, left: int) -> None:
+        if self.living and self.running:
+            now = time.monotonic()
+            names = ", ".join(f"{name} {now - begun:.0f} s" for name, begun in self.running.items())
+            width = shutil.get_terminal_size().columns - 1
+            self._clear()
+            print(f"  {self.ended} done, {left} left: {names}"[:width], end="", file=self.stream, flush=True)
+
+    def _clear(self) -> None:
+        if self.living:
+            print("\r\x1b[K", end="", file=self.stream)
+
+
+class Run:
+    """One pass over the book: everything asked for and all it needs, each at most once."""
+
+    def __init__(
+        self,
+        book: Book,
+        store: Store,
+        execute: Execute,
+        executor: Executor,
+        workers: int,
+        progress: Progress,
+        force: Iterable[str],
+        remembered: dict[str, Failure],
+    ) -> None:
+        self.book, self.store, self.progress = book, store, progress
+        self.execute, self.executor, self.workers = execute, executor, workers
+        self.force, self.remembered = set(force), remembered
+        self.fingerprints = Fingerprints(book)
+        self.outcomes = Outcomes()
+        self.machine = machine()
+
+    def all(self, names: Iterable[str]) -> Outcomes:
+        order = self.book.order(names)
+        stale = self._stale(order)
+        pending = sorted(stale, key=self._urgency(order, stale), reverse=True)
+        running: dict[Future[Ended], tuple[str, Path]] = {}
+        while pending or running:
+            for name in self._ready(pending, [name for name, _ in running.values()]):
+                pending.remove(name)
+                if not self._settled(name):
+                    folder = self._write_job(self.book.examples[name])
+                    self.progress.started(name)
+                    timeout = self.book.examples[name].options.timeout
+                    running[self.executor.submit(self.execute, folder, timeout)] = (name, folder)
+            self.progress.tick(len(pending) + len(running))
+            done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+            for future in done:
+                name, folder = running.pop(future)
+                self._finish(name, folder, future.result(), len(pending) + len(running))
+        return self.outcomes
+
+    def _stale(self, order: list[str]) -> set[str]:
+        """What may have to run. An example whose need is stale gets another look when that need has ended."""
+        stale: set[str] = set()
+        for name in order:
+            stored = self._look(name)
+            if stored and name not in self.force and not stale.intersection(self.book.examples[name].needs):
+                self.outcomes.results[name] = stored
+            else:
+                stale.add(name)
+        for name in reversed(order):  # a damaged object is made again before it is handed on
+            for need in self.book.examples[name].needs if name in stale else ():
+                if need in self.outcomes.results and not self.outcomes.results[need].intact():
+                    del self.outcomes.results[need]
+                    stale.add(need)
+                    self.force.add(need)
+        return stale
+
+    def _look(self, name: str) -> Result | None:
+        return look(self.book, self.store, name, self.fingerprints.of(name), self.outcomes.results)[0]
+
+    def _urgency(self, order: list[str], stale: set[str]) -> Callable[[str], float]:
+        """Seconds until the last example that waits for this one can end, as far as past runs tell."""
+        urgency: dict[str, float] = {}
+        for name in reversed(order):
+            if name in stale:
+                known = self.store.newest(name)
+                after = [urgency[other] for other in stale if name in self.book.examples[other].needs]
+                urgency[name] = (known.seconds if known else 1.0) + max(after, default=0.0)
+        return lambda name: urgency[name]
+
+    def _ready(self, pending: list[str], running: list[str]) -> list[str]:
+        """What can start now: its needs have ended, a worker is free, and a timing has the machine to itself."""
+        examples = self.book.examples
+        ended = self.outcomes.results.keys() | self.outcomes.failures.keys()
+        able = [name for name in pending if ended >= set(examples[name].needs)]
+        if any(examples[name].options.alone for name in running):
+            return []
+        together = [name for name in able if not examples[name].options.alone]
+        if together:
+            return together[: self.workers - len(running)]
+        return [] if running else able[:1]
+
+    def _settled(self, name: str) -> bool:
+        """Whether an outcome is known without a run: a need failed, or its needs came out as they were before."""
+        example, fingerprint = self.book.examples[name], self.fingerprints.of(name)
+        if name not in self.force and (stored := self._look(name)):
+            self.outcomes.results[name] = stored
+            return True
+        known = self.remembered.get(name)
+        if (
+            known
+            and known.fingerprint == fingerprint.digest
+            and all(file_digest(self.book.root, path) == digest for path, digest in known.files.items())
+        ):
+            self.outcomes.failures[name] = known
+            return True
+        for need in example.needs:
+            if need in self.outcomes.failures:
+                why = f"could not run: it needs {need}, which failed"
+            elif not self.outcomes.results[need].pickled:
+                why = (
+                    f"could not run: it needs {need}, which returned something that cannot be handed on "
+                    f"({self.outcomes.results[need].unpickled})"
+                )
+            else:
+                continue
+            self.outcomes.failures[name] = Failure(name, fingerprint.digest, why, example.path, example.line)
+            return True
+        return False
+
+    def _write_job(self, example: Example) -> Path:
+        folder = self.store.new_folder(example.name)
+        needs = {
+            parameter: self.outcomes.results[need]
+            for parameter, need in zip(example.parameters, example.needs, strict=True)
+        }
+        job = {
+            "root": str(self.book.root),
+            "module": f"{SNIPPETS}.{example.module}",
+            "function": example.function,
+            "needs": {parameter: str(need.pickle_file) for parameter, need in needs.items()},
+            "memory": example.options.memory,
+            "threads": example.options.threads,
+            "raises": example.options.raises,
+        }
+        (folder / "job.json").write_text(json.dumps(job), "utf-8")
+        return folder
+
+    def _finish(self, name: str, folder: Path, ended: Ended, left: int) -> None:
+        if ended.reason == "stopped":
+            return
+        example, fingerprint = self.book.examples[name], self.fingerprints.of(name)
+        text = capture.readable(_beginning(folder / "output"))
+        try:
+            outcome = json.loads((folder / "outcome.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            outcome = {"error": _how_it_ended(ended, example), "files": []}
+            outcome |= _where_it_stood(folder / "trace", self.book.root)
+        if ended.reason:
+            outcome["error"] = _how_it_ended(ended, example)
+        files = {path: file_digest(self.book.root, path) for path in outcome["files"]}
+        if "error" in outcome:
+            failure = Failure(
+                name,
+                fingerprint.digest,
+                outcome["error"],
+                outcome.get("path", example.path),
+                outcome.get("line", example.line),
+                tuple(outcome.get("trace", ())),
+                text,
+                files,
+            )
+            self.outcomes.failures[name] = failure
+            self.store.save_failure(failure)
+        else:
+            needs = {need: self.outcomes.results[need].digest for need in example.needs}
+            result = Result(
+                name,
+                text,
+                outcome["figures"],
+                outcome["values"],
+                outcome["seconds"],
+                outcome["memory"],
+                outcome["started"],
+                fingerprint.digest,
+                fingerprint.parts,
+                files,
+                needs,
+                self.machine,
+            )
+            self.outcomes.results[name] = self.store.save(result, folder / "returned.pickle")
+        self.outcomes.ran.append(name)
+        shutil.rmtree(folder, ignore_errors=True)
+        self.progress.finished(name, "error" in outcome, left)
+
+
+def run(
+    book: Book,
+    store: Store,
+    names: Iterable[str],
+    *,
+    executor: Executor | None = None,
+    execute: Execute | None = None,
+    pool: Pool | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    force: Iterable[str] = (),
+    remembered: dict[str, Failure] | None = None,
+) -> Outcomes:
+    """Bring the named examples and all they need up to date.
+
+    `executor` may be any `concurrent.futures.Executor`; with one on other machines, `execute` is
+    `executed.pool.run_apart` and the store lies on a disk they share. `force` names examples to run even where
+    their result holds; `remembered` holds failures that need no second try while nothing they depend on changed.
+    An interrupt ends every process at once; what had finished is kept.
+    """
+    workers = workers or os.cpu_count() or 1
+    own_pool = pool or Pool(book.root, preload(book))
+    threads = executor or ThreadPoolExecutor(workers)
+    try:
+        return Run(
+            book,
+            store,
+            execute or own_pool.run,
+            threads,
+            workers,
+            progress or Progress(),
+            force,
+            remembered or {},
+        ).all(names)
+    except BaseException:
+        own_pool.close()
+        raise
+    finally:
+        if pool is None:
+            own_pool.close()
+        if executor is None:
+            threads.shutdown(cancel_futures=True)
+
+
+def preload(book: Book) -> list[str]:
+    """The modules of `[tool.executed] preload` that are installed and that some snippet imports."""
+    sources = "\n".join(module.source for module in book.modules.values())
+    roots = {name: name.partition(".")[0] for name in book.settings.preload}
+    return [name for name, root in roots.items() if root in sources and importlib.util.find_spec(root)]
+
+
+def _beginning(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MOST_OUTPUT)
+    except OSError:
+        return b""
+
+
+def _how_it_ended(ended: Ended, example: Example) -> str:
+    if ended.reason == "timeout":
+        return f"ran longer than its limit of {example.options.timeout:g} s (timeout= in @example raises it)"
+    if ended.reason == "output":
+        return f"printed more than {MOST_OUTPUT // 2**20} MiB; print less"
+    if ended.reason == "server":
+        return "the process that runs the examples was ended twice from outside; build again"
+    if ended.status < 0:
+        return f"its process was ended by signal {-ended.status}"
+    return f"its process ended by itself with exit status {ended.status}, before the example returned"
+
+
+def _where_it_stood(trace: Path, root: Path) -> dict[str, Any]:
+    """The innermost snippet line of a faulthandler dump, if there is one."""
+    try:
+        frames = re.findall(r'File "(.+?)", line (\d+) in (.+)', trace.read_text("utf-8", "replace"))
+    except OSError:
+        return {}
+    own = [(Path(path), int(line), name) for path, line, name in frames if Path(path).is_relative_to(root / SNIPPETS)]
+    if not own:
+        return {}
+    return {
+        "path": own[0][0].relative_to(root).as_posix(),
+        "line": own[0][1],
+        "trace": [f"{path.relative_to(root).as_posix()}:{line} in {name}" for path, line, name in reversed(own)],
+    }

@@ -1,0 +1,184 @@
+"""Results on disk, in `.executed/`, keyed by example and fingerprint. Never committed, always safe to delete.
+
+An entry is one JSON file whose first line is the hash of the rest, written aside and renamed into place, so it is
+either whole or not there; a damaged one counts as not there. Returned objects lie beside it as pickles of our own
+making and are checked against the hash in the entry before they are read.
+"""
+
+import json
+import os
+import pickle
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from executed.fingerprint import sha
+
+FOLDER = ".executed"
+DAY = 24 * 3600
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run of one example left, and where it came from."""
+
+    name: str
+    text: str
+    figures: list[str]
+    values: dict[str, Any]
+    seconds: float
+    memory: int
+    """The most memory the process held, in bytes."""
+    started: float
+    fingerprint: str
+    parts: dict[str, str]
+    files: dict[str, str]
+    """Repository files the run read, with the hash of each."""
+    needs: dict[str, str]
+    """The digest of each result that was handed to the run."""
+    machine: str
+    pickled: str = ""
+    """The hash of the pickle of what the example returned; empty where it could not be pickled."""
+    unpickled: str = ""
+    """Why it could not be."""
+    digest: str = field(default="", compare=False)
+    """The hash of everything a page or another example sees of this result."""
+    entry: Path = field(default=Path(), compare=False, repr=False)
+
+    def returned(self) -> Any:
+        """The object the example returned, tensors and models included.
+
+        Raises LookupError where it could not be kept or its file is damaged.
+        """
+        if not self.pickled:
+            raise LookupError(f"{self.name} returned something that cannot be kept for others: {self.unpickled}")
+        data = self.pickle_file.read_bytes() if self.pickle_file.exists() else b""
+        if sha(data) != self.pickled:
+            raise LookupError(f"{self.pickle_file} is damaged; delete it and build again")
+        return pickle.loads(data)
+
+    def intact(self) -> bool:
+        """Whether the returned object can still be handed on as it was kept."""
+        return not self.pickled or (self.pickle_file.exists() and sha(self.pickle_file.read_bytes()) == self.pickled)
+
+    @property
+    def pickle_file(self) -> Path:
+        return self.entry.with_suffix(".pickle")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an example left no result."""
+
+    name: str
+    fingerprint: str
+    message: str
+    path: str
+    line: int
+    trace: tuple[str, ...] = ()
+    text: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+
+
+class Store:
+    """The folder of results of the repository at `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / FOLDER
+
+    def load(self, name: str, fingerprint: str) -> Result | None:
+        """The result stored for this fingerprint, or None: missing, damaged and half-written look the same."""
+        return self._read(self.folder / "results" / name / f"{fingerprint}.json")
+
+    def newest(self, name: str) -> Result | None:
+        """The latest result of any fingerprint: what to compare with, and how long a run may take."""
+        found = [result for entry in self._entries(name) if (result := self._read(entry))]
+        return max(found, key=lambda result: result.started, default=None)
+
+    def _entries(self, name: str) -> list[Path]:
+        return sorted((self.folder / "results" / name).glob("*.json"))
+
+    def _read(self, entry: Path) -> Result | None:
+        try:
+            checksum, _, body = entry.read_text("utf-8").partition("\n")
+            if checksum != sha(body):
+                return None
+            return Result(**json.loads(body), digest=checksum_of(json.loads(body)), entry=entry)
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def save(self, result: Result, returned: Path) -> Result:
+        """Keep a result. `returned` is the pickle that the worker left, if it left one."""
+        entry = self.folder / "results" / result.name / f"{result.fingerprint}.json"
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        body = {key: value for key, value in asdict(result).items() if key not in ("digest", "entry")}
+        if returned.exists():
+            data = returned.read_bytes()
+            body["pickled"] = sha(data)
+            self._replace(entry.with_suffix(".pickle"), data)
+        elif (note := returned.with_suffix(".unpickled")).exists():
+            body["unpickled"] = note.read_text("utf-8")
+        text = json.dumps(body)
+        self._replace(entry, f"{sha(text)}\n{text}".encode())
+        self._failure_file(result.name).unlink(missing_ok=True)
+        return Result(**body, digest=checksum_of(body), entry=entry)
+
+    def _replace(self, target: Path, data: bytes) -> None:
+        handle, partial = tempfile.mkstemp(dir=self._work_folder())
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(partial, target)
+
+    def _failure_file(self, name: str) -> Path:
+        return self.folder / "failures" / f"{name}.json"
+
+    def save_failure(self, failure: Failure) -> None:
+        """Note a failure for `executed status`. It never stands in for a result: a build tries again."""
+        self._failure_file(failure.name).parent.mkdir(parents=True, exist_ok=True)
+        self._replace(self._failure_file(failure.name), json.dumps(asdict(failure)).encode())
+
+    def failure(self, name: str) -> Failure | None:
+        try:
+            return Failure(**json.loads(self._failure_file(name).read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def new_folder(self, prefix: str) -> Path:
+        """An empty folder for a run in progress."""
+        return Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=self._work_folder()))
+
+    def _work_folder(self) -> Path:
+        folder = self.folder / "tmp"
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (ignore := self.folder / ".gitignore").exists():
+            ignore.write_text("*\n", "utf-8")
+        return folder
+
+    def collect(self, keep: set[tuple[str, str]]) -> Iterator[Path]:
+        """Delete every entry that is not in `keep` (name, fingerprint) and leftovers of runs that were killed."""
+        for entry in sorted((self.folder / "results").glob("*/*")):
+            if (entry.parent.name, entry.stem) not in keep:
+                entry.unlink(missing_ok=True)
+                yield entry
+                if not any(entry.parent.iterdir()):
+                    entry.parent.rmdir()
+        names = {name for name, _ in keep}
+        for entry in sorted((self.folder / "failures").glob("*.json")):
+            if entry.stem not in names:
+                entry.unlink(missing_ok=True)
+                yield entry
+        for leftover in sorted((self.folder / "tmp").glob("*")):
+            if time.time() - leftover.stat().st_mtime > DAY:
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+                yield leftover
+
+
+def checksum_of(body: dict[str, Any]) -> str:
+    """The hash of what others see of a result: its text, figures, values and returned object."""
+    seen = [body["text"], body["figures"], body["values"], body.get("pickled", "")]
+    return sha(json.dumps(seen, sort_keys=True))
