@@ -6,7 +6,6 @@ import math
 import re
 import sys
 import unicodedata
-from pathlib import Path
 from typing import Any
 
 # The style sheet draws text and axes in this colour; in the SVG it becomes the colour of the page's own text.
@@ -122,11 +121,3 @@ def _font(found: re.Match[str]) -> str:
     styles = {"italic": "font-style", "oblique": "font-style", "bold": "font-weight"}
     kept = "".join(f"{styles[word]}: {word}; " for word in found[1].split() if word in styles)
     return f"{kept}font-size: {found[2]}"
-
-
-def use_book_style() -> None:
-    """Draw with the book's style sheet, if matplotlib is there."""
-    if "matplotlib" in sys.modules:
-        import matplotlib.style
-
-        matplotlib.style.use(Path(__file__).with_name("book.mplstyle"))

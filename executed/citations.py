@@ -103,4 +103,4 @@ def _plain(text: str) -> str:
     """BibTeX's own markup taken away: braces that protect capitals, and escaped characters."""
     from pybtex.richtext import Text
 
-    return str(Text.from_latex(text).render_as("text"))
+    return str(Text.from_latex(text))

@@ -79,10 +79,17 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    # MkDocs looks for anchors on headings and in raw HTML only; ours stand on code.
+    page.present_anchor_ids = (page.present_anchor_ids or set()) | set(re.findall(r' id="([^"]+)"', content))
     try:
-        return mathematics.typeset(FIGURE.sub(_inlined, content))
+        return mathematics.typeset(content)
     except ValueError as error:
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from None
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Put the figures in last, so that the search index need not read them."""
+    return FIGURE.sub(_inlined, output)
 
 
 def _inlined(found: re.Match[str]) -> str:

@@ -240,7 +240,7 @@ class Run:
                 outcome.get("path", example.path),
                 outcome.get("line", example.line),
                 tuple(outcome.get("trace", ())),
-                text,
+                _last_lines(text),
                 files,
             )
             self.outcomes.failures[name] = failure
@@ -324,6 +324,11 @@ def _beginning(file: Path) -> bytes:
             return stream.read(MOST_OUTPUT)
     except OSError:
         return b""
+
+
+def _last_lines(text: str) -> str:
+    """Enough of what a failed example printed to see how far it came."""
+    return "\n".join(line[:160] for line in text.splitlines()[-10:])
 
 
 def _how_it_ended(ended: Ended, example: Example) -> str:

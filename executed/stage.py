@@ -40,7 +40,7 @@ class Staged:
     def summary(self) -> str:
         """What ran and what did not need to."""
         ran, failed = len(self.outcomes.ran), len(self.outcomes.failures)
-        kept = len(self.outcomes.results) + failed - ran
+        kept = len(self.outcomes.results.keys() - set(self.outcomes.ran))
         if not ran and not failed:
             return f"nothing ran: {kept} results are up to date"
         return f"{ran} examples ran, {kept} results were up to date" + (f", {failed} failed" if failed else "")

@@ -34,6 +34,7 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONUTF8": "1",
     "MPLBACKEND": "agg",
+    "MATPLOTLIBRC": str(Path(__file__).with_name("book.mplstyle")),
     "COLUMNS": "80",
     "NO_COLOR": "1",
     "TOKENIZERS_PARALLELISM": "false",
@@ -70,7 +71,6 @@ def _outcome(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
             torch.set_num_threads(job["threads"])
         function = getattr(importlib.import_module(job["module"]), job["function"])
-        capture.use_book_style()
         needs = {name: pickle.loads(Path(path).read_bytes()) for name, path in job["needs"].items()}
         begun = time.perf_counter()
         try:
@@ -84,7 +84,6 @@ def _outcome(job: dict[str, Any], folder: Path) -> dict[str, Any]:
             seconds = time.perf_counter() - begun
             returned = None
             print(*traceback.format_exception_only(error), sep="", end="")
-        capture.use_book_style()  # again: the example may have been the first to import matplotlib
         values = capture.quotable(returned if returned is not None else {})
         if not isinstance(values, dict) or "$unquotable" in values:
             values = {"value": values}
@@ -214,6 +213,8 @@ def _watch_files(root: Path, opened: dict[str, None]) -> Callable[[str, tuple[An
     def note(event: str, arguments: tuple[Any, ...]) -> None:
         if event not in ("open", "os.listdir", "os.scandir") or not isinstance(arguments[0], str | bytes | os.PathLike):
             return
+        if event == "os.listdir" and sys._getframe(1).f_code.co_filename.startswith("<frozen importlib"):
+            return  # an import looks into every folder on its way
         path = os.path.realpath(os.fsdecode(arguments[0]))
         if not path.startswith(top) or path.startswith(prefixes):
             return

@@ -1,6 +1,7 @@
 """docs/attention.md: scaled dot-product attention, and why the scores are divided by sqrt(d_k)."""
 
 import math
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +22,7 @@ def scaled_dot_product_attention(
     softmax(Q K^T / sqrt(d_k)) V, equation 1 of "Attention Is All You Need" (2017).
 
     query (..., T_query, d_k), key (..., T_key, d_k), value (..., T_key, d_v);
-    mask, boolean, broadcastable to (..., T_query, T_key): True keeps a key, False hides it.
+    mask, boolean, broadcastable to (..., T_query, T_key): True keeps a key.
     Returns the output (..., T_query, d_v) and the weights (..., T_query, T_key).
     Raises RuntimeError, from the product, if query and key differ in d_k.
     """
@@ -36,7 +37,8 @@ def scaled_dot_product_attention(
 class AttentionHead(nn.Module):
     """One attention: three learned products, then scaled dot-product attention.
 
-    Q = x W_Q, K = x W_K, V = x W_V, section 3.2 of "Attention Is All You Need" (2017).
+    Q = x W_Q, K = x W_K, V = x W_V: one head of section 3.2.2 of
+    "Attention Is All You Need" (2017).
     """
 
     def __init__(self, d_model: int, d_k: int, d_v: int) -> None:
@@ -46,7 +48,7 @@ class AttentionHead(nn.Module):
         self.value = nn.Linear(d_model, d_v, bias=False)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Take x (..., T, d_model); return the output (..., T, d_v) and weights (..., T, T)."""
+        """Map x (..., T, d_model) to output (..., T, d_v), weights (..., T, T)."""
         return scaled_dot_product_attention(self.query(x), self.key(x), self.value(x))
 
 
@@ -57,13 +59,13 @@ def colour_wishes(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Draw a task that a token can solve only by asking the others.
 
-    Each token owns one colour, no two the same, and a number. It wishes for some colours
-    and must answer with the numbers of the tokens that own them.
+    Each token owns one colour, no two the same, and a number. It wishes for some
+    colours and must answer with the numbers of the tokens that own them.
 
     With T = colours, returns
-    tokens (batch, T, wishes * T + T + 1): the wishes and the own colour one-hot, the number;
+    tokens (batch, T, wishes * T + T + 1): wishes and own colour one-hot, number;
     answers (batch, T, wishes);
-    owner (batch, T, wishes): the position of the token that owns the wished-for colour.
+    owner (batch, T, wishes): the position of the token that owns the colour.
     """
     own = torch.rand(batch, colours).argsort(-1)  # the colours in a random order
     wish = torch.rand(batch, colours, colours).argsort(-1)[..., :wishes]
@@ -75,10 +77,16 @@ def colour_wishes(
     return tokens, answers.view_as(wish), owner.view_as(wish)
 
 
-def train(model: nn.Module, wishes: int, steps: int, lr: float) -> list[float]:
-    """Fit model to colour_wishes by Adam, 64 new sequences a step; return the losses.
+def train(
+    model: nn.Module,
+    wishes: int,
+    steps: int,
+    lr: float,
+) -> list[float]:
+    """Fit model to colour_wishes with Adam; return the losses.
 
-    model takes tokens (batch, T, features) and returns answers (batch, T, wishes) and weights.
+    Each step draws 64 new sequences. model maps tokens
+    (batch, T, features) to answers (batch, T, wishes) and weights.
     """
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     losses = []
@@ -107,8 +115,23 @@ def soft_lookup() -> Values:
         weights = (sharpness * keys @ orange).softmax(-1)
         answers[sharpness] = weights @ values
         shown = weights.numpy().round(2)
-        print(f"sharpness {sharpness:2}: {answers[sharpness]:.1f} from weights {shown}")
+        print(f"sharpness {sharpness:2}: {answers[sharpness]:.1f} from {shown}")
     return {"flat": answers[0], "soft": answers[2], "sharp": answers[20]}
+
+
+@example
+def sharpness() -> Values:
+    """Draw the weights of the soft lookup against its sharpness."""
+    scores = torch.tensor([1.0, 0.5, 0.0])  # orange against red, green, blue
+    sharp = torch.linspace(0, 10, 101)
+    weights = (sharp[:, None] * scores).softmax(-1)  # (101, 3)
+
+    _, axes = plt.subplots(figsize=(5, 3))
+    for name, curve in zip(("red", "green", "blue"), weights.T, strict=True):
+        axes.plot(sharp, curve, color=f"tab:{name}", label=name)
+    axes.set(xlabel="sharpness", ylabel="weight", ylim=(0, 1))
+    axes.legend(loc="center right")
+    return {"green_peak": weights[:, 1].max(), "green_at_zero": weights[0, 1]}
 
 
 @example
@@ -119,10 +142,10 @@ def third_row() -> Values:
     scaled = scores / math.sqrt(3)
     grown = scaled.exp()
     weights = grown / grown.sum()
-    print("dot products      ", scores.numpy())
-    print("divided by sqrt(3)", scaled.numpy().round(3))
-    print("exponential       ", grown.numpy().round(3))
-    print("divided by the sum", weights.numpy().round(3))
+    print("dot products", scores.numpy())
+    print("/ sqrt(3)   ", scaled.numpy().round(3))
+    print("exponential ", grown.numpy().round(3))
+    print("/ their sum ", weights.numpy().round(3))
     return {"scores": scores, "exponentials": grown, "weights": weights}
 
 
@@ -133,15 +156,6 @@ def four_tokens() -> Values:
     output, weights = scaled_dot_product_attention(x, x, x)
     print("weights:", weights.numpy().round(3), sep="\n")
     print("output:", output.numpy().round(3), sep="\n")
-
-    tokens = ["first", "second", "third", "fourth"]
-    _, axes = plt.subplots(figsize=(5, 3.6))
-    axes.pcolormesh(tokens, tokens, weights, vmin=0, vmax=0.5)
-    for (row, column), weight in np.ndenumerate(weights.numpy()):
-        colour = "white" if weight < 0.3 else "black"
-        axes.text(column, row, f"{weight:.2f}", color=colour, ha="center", va="center")
-    axes.invert_yaxis()
-    axes.set(xlabel="token attended to (key)", ylabel="token that asks (query)")
     return {
         "weights": weights,
         "output": output,
@@ -157,16 +171,31 @@ def four_tokens() -> Values:
 
 
 @example
+def weights_as_a_map(four_tokens: dict[str, Tensor]) -> None:
+    """Draw the four rows of weights as a heat map."""
+    weights = four_tokens["weights"].numpy()
+    tokens = ["first", "second", "third", "fourth"]
+    _, axes = plt.subplots(figsize=(4.8, 3.4))
+    axes.pcolormesh(tokens, tokens, weights, vmin=0, vmax=0.5)
+    for (row, column), weight in np.ndenumerate(weights):
+        colour = "white" if weight < 0.3 else "black"
+        label = f"{weight:.2f}"
+        axes.text(column, row, label, color=colour, ha="center", va="center")
+    axes.invert_yaxis()
+    axes.set(xlabel="token attended to (key)", ylabel="token that asks (query)")
+
+
+@example
 def dropout_on_weights(four_tokens: dict[str, Tensor]) -> Values:
     """With dropout on the weights, a row no longer sums to 1; on average it does."""
     torch.manual_seed(0)
     weights = four_tokens["weights"]
     dropped = F.dropout(weights, p=0.1)  # each weight: 0, or divided by 0.9
-    print("row sums:             ", weights.sum(-1).numpy().round(2))
-    print("row sums with dropout:", dropped.sum(-1).numpy().round(2))
+    print("row sums:    ", weights.sum(-1).numpy().round(2))
+    print("with dropout:", dropped.sum(-1).numpy().round(2))
 
     many = F.dropout(weights.expand(10_000, 4, 4), p=0.1)
-    print(f"mean of 10,000 draws:  {many.sum(-1).mean():.3f}")
+    print(f"mean of 10,000 draws: {many.sum(-1).mean():.3f}")
     return {
         "without": weights.sum(-1),
         "with_dropout": dropped.sum(-1),
@@ -185,10 +214,10 @@ def three_roles() -> Values:
     print("x", tuple(x.shape), "-> query and key", tuple(query.shape))
     print("weights", tuple(weights.shape), "-> output", tuple(output.shape))
 
-    there, back = x[0] @ x[1], x[1] @ x[0]
-    print(f"x as query and key: 0 asks 1 {there:6.2f}, 1 asks 0 {back:6.2f}")
+    print("                    0 asks 1  1 asks 0")
+    print(f"x in both roles    {x[0] @ x[1]:9.2f} {x[1] @ x[0]:9.2f}")
     there, back = query[0] @ key[1], query[1] @ key[0]
-    print(f"learned products:   0 asks 1 {there:6.2f}, 1 asks 0 {back:6.2f}")
+    print(f"learned roles      {there:9.2f} {back:9.2f}")
     return {
         "there": there.detach(),
         "back": back.detach(),
@@ -208,9 +237,9 @@ def learned_lookup() -> Values:
         output, weights = head(tokens)
     on_owner = weights.gather(-1, owner).mean()
     new_loss = F.mse_loss(output, answers)
-    print(f"mean squared error before training: {losses[0]:.2f}")
-    print(f"after {len(losses)} steps, new sequences:   {new_loss:.4f}")
-    print(f"weight on the token that owns the colour: {on_owner:.2f}")
+    print(f"error before training:     {losses[0]:.4f}")
+    print(f"error on new sequences:    {new_loss:.4f}")
+    print(f"weight on the right token: {on_owner:.4f}")
     return {
         "steps": len(losses),
         "first_loss": losses[0],
@@ -228,7 +257,7 @@ def what_it_learned(learned_lookup: dict[str, Tensor]) -> Values:
     asks = learned_lookup["query_weight"].T @ learned_lookup["key_weight"]  # (9, 9)
 
     names = [f"{verb} {c}" for verb in ("wants", "owns") for c in "RGBY"] + ["number"]
-    fig, axes = plt.subplots(figsize=(5.6, 4.6))
+    fig, axes = plt.subplots(figsize=(5.2, 4.4))
     mesh = axes.pcolormesh(names, names, asks, cmap="RdBu_r", vmin=-12, vmax=12)
     fig.colorbar(mesh, label="what the pair adds to q·k")
     axes.tick_params(axis="x", rotation=90)
@@ -252,8 +281,8 @@ def dot_products() -> Values:
     query, key = torch.randn(200_000, d_k), torch.randn(200_000, d_k)
     scores = (query * key).sum(-1)  # (200000,): one dot product a pair
     scaled = scores / math.sqrt(d_k)
-    print(f"standard deviation of q.k:             {scores.std():.2f}")
-    print(f"standard deviation of q.k / sqrt(d_k): {scaled.std():.2f}")
+    print(f"std of q.k:             {scores.std():.2f}")
+    print(f"std of q.k / sqrt(d_k): {scaled.std():.2f}")
     return {
         "d_k": d_k,
         "std_unscaled": scores.std(),
@@ -267,7 +296,7 @@ def largest_weight() -> Values:
     """The largest of the weights over 64 keys, mean over 20,000 queries."""
     torch.manual_seed(0)
     query, key = torch.randn(20_000, 1, 64), torch.randn(20_000, 64, 64)
-    scores = (query @ key.mT).squeeze(1)  # (20000, 64): each query has its own 64 keys
+    scores = (query @ key.mT).squeeze(1)  # (20000, 64): 64 keys a query
     largest = {
         "unscaled": scores.softmax(-1).amax(-1),  # (20000,)
         "scaled": (scores / math.sqrt(64)).softmax(-1).amax(-1),
@@ -292,34 +321,37 @@ def largest_weight() -> Values:
 @example
 def small_samples(largest_weight: dict[str, Tensor]) -> Values:
     """How the same mean scatters when it is taken over few queries."""
-    published = {"unscaled": 0.687, "scaled": 0.096}  # elsewhere, sample size not given
+    published = {"unscaled": 0.687, "scaled": 0.096}  # size not given
     sizes = [4, 8, 16, 32, 64]
-    as_low: dict[str, list[Tensor]] = {}
-    _, axes = plt.subplots(1, 2, figsize=(6.4, 3.4), layout="constrained")
-    for ax, (name, value) in zip(axes, published.items(), strict=True):
+    share: dict[str, list[float]] = {"unscaled": [], "scaled": []}
+    _, axes = plt.subplots(1, 2, figsize=(5.4, 3.4))
+    for ax, name in zip(axes, share, strict=True):
         weights = largest_weight[name]  # (20000,)
-        means = [weights[: len(weights) // n * n].view(-1, n).mean(1) for n in sizes]
-        low, high = (torch.stack([m.quantile(q) for m in means]) for q in (0.025, 0.975))
-        as_low[name] = [(m <= value).float().mean() for m in means]
-        ax.vlines(range(len(sizes)), low, high, linewidth=6, alpha=0.6)
+        for place, size in enumerate(sizes):
+            samples = weights[: len(weights) // size * size]
+            means = samples.view(-1, size).mean(1)  # one a sample
+            low, high = means.quantile(torch.tensor([0.025, 0.975]))
+            ax.vlines(place, low, high, linewidth=6, alpha=0.6)
+            as_low = (means <= published[name]).float().mean()
+            share[name].append(as_low.item())
         ax.axhline(weights.mean(), color="C0", label="20,000 queries")
-        ax.axhline(value, color="C1", linestyle="--", label="published")
+        ax.axhline(published[name], color="C1", ls="--", label="published")
         ax.set_xticks(range(len(sizes)), map(str, sizes))
-        ax.set(title=name, xlabel="queries in the sample", ylim=(0, None))
+        ax.set(title=name, xlabel="queries in a sample", ylim=(0, None))
     axes[0].set_ylabel("mean largest weight")
     axes[0].legend(loc="lower right")
 
-    print("share of samples at or below the published value")
-    print("queries ", *(f"{n:6}" for n in sizes))
-    for name, shares in as_low.items():
-        print(f"{name:9}", *(f"{share:6.1%}" for share in shares))
+    print("samples as low as the published value")
+    print("queries ", *(f"{size:5}" for size in sizes))
+    for name, low_ones in share.items():
+        print(f"{name:9}" + " ".join(f"{part:5.0%}" for part in low_ones))
     return {
         "published_unscaled": published["unscaled"],
         "published_scaled": published["scaled"],
-        "as_low_unscaled_8": as_low["unscaled"][1],
-        "as_low_scaled_8": as_low["scaled"][1],
-        "as_low_unscaled_64": as_low["unscaled"][4],
-        "as_low_scaled_64": as_low["scaled"][4],
+        "as_low_unscaled_8": share["unscaled"][1],
+        "as_low_scaled_8": share["scaled"][1],
+        "as_low_unscaled_64": share["unscaled"][4],
+        "as_low_scaled_64": share["scaled"][4],
     }
 
 
@@ -329,25 +361,17 @@ def scaling_sweep() -> Values:
     torch.manual_seed(0)
     sizes = [1, 4, 16, 64, 256, 1024]
     spread, traces, scaled_traces = [], [], []
-    print("    d  std of q.k  sqrt(d)  trace  trace, scaled")
+    print("   d    std  sqrt(d)  trace  scaled")
     for d in sizes:
         query, key = torch.randn(2, 128, 64, d)  # 128 sequences of 64 tokens
         scores = query @ key.mT  # (128, 64, 64)
-        trace, scaled_trace = (
-            1 - s.softmax(-1).square().sum(-1).mean() for s in (scores, scores / math.sqrt(d))
-        )
-        print(f"{d:5} {scores.std():11.2f} {math.sqrt(d):8.2f} {trace:6.2f} {scaled_trace:14.2f}")
-        spread.append(scores.std())
+        p, scaled_p = scores.softmax(-1), (scores / math.sqrt(d)).softmax(-1)
+        trace, scaled = (1 - w.square().sum(-1).mean() for w in (p, scaled_p))
+        std, root = scores.std(), math.sqrt(d)
+        print(f"{d:4} {std:6.2f} {root:8.2f} {trace:6.2f} {scaled:7.2f}")
+        spread.append(std)
         traces.append(trace)
-        scaled_traces.append(scaled_trace)
-
-    _, axes = plt.subplots()
-    axes.plot(sizes, scaled_traces, "o-", label="q·k / sqrt(d)")
-    axes.plot(sizes, traces, "s-", label="q·k")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(sizes, map(str, sizes))
-    axes.set(xlabel="d", ylabel="trace of the Jacobian", ylim=(0, 1))
-    axes.legend()
+        scaled_traces.append(scaled)
     return {
         "sizes": sizes,
         "spread": spread,
@@ -355,46 +379,78 @@ def scaling_sweep() -> Values:
         "scaled_traces": scaled_traces,
         "first_trace": traces[0],
         "last_trace": traces[-1],
+        "last_scaled_trace": scaled_traces[-1],
         "spread_at_256": spread[4],
     }
 
 
 @example
+def saturation(scaling_sweep: dict[str, Any]) -> None:
+    """Draw the trace of the softmax Jacobian against d."""
+    sizes = scaling_sweep["sizes"]
+    _, axes = plt.subplots(figsize=(5, 3.2))
+    axes.plot(sizes, scaling_sweep["scaled_traces"], "o-", label="q·k / sqrt(d)")
+    axes.plot(sizes, scaling_sweep["traces"], "s-", label="q·k")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, map(str, sizes))
+    axes.set(xlabel="d", ylabel="trace of the Jacobian", ylim=(0, 1))
+    axes.legend()
+
+
+@example
 def gradients() -> Values:
-    """What reaches a query: the middle 80 % of gradient lengths, over d."""
+    """The length of the gradient that reaches each query, over d."""
     torch.manual_seed(0)
     sizes = [1, 4, 16, 64, 256, 1024]
-    lengths: dict[str, list[Tensor]] = {"q·k / sqrt(d)": [], "q·k": []}
+    lengths: dict[str, list[Tensor]] = {"q·k": [], "q·k / sqrt(d)": []}
     for d in sizes:
         query, key = torch.randn(2, 64, 64, d).requires_grad_()
-        value, signal = torch.randn(2, 64, 64, 64)
-        for name, scale in zip(lengths, (1 / math.sqrt(d), 1.0), strict=True):
+        value, signal = torch.randn(2, 64, 64, 64)  # the signal: a random gradient
+        for name, scale in (("q·k", 1.0), ("q·k / sqrt(d)", 1 / math.sqrt(d))):
             output = (query @ key.mT * scale).softmax(-1) @ value
             (gradient,) = torch.autograd.grad(output, query, signal)
             lengths[name].append(gradient.norm(dim=-1).flatten())  # (4096,)
 
-    _, axes = plt.subplots()
-    for name, marker in zip(lengths, "os", strict=True):
-        tenths = torch.tensor([0.1, 0.5, 0.9])
-        low, middle, high = torch.stack([n.quantile(tenths) for n in lengths[name]]).T
-        axes.plot(sizes, middle, marker + "-", label=name)
-        axes.fill_between(sizes, low, high, alpha=0.25)
+    print("                    d   median     mean")
+    for place in (3, 5):
+        for name in lengths:
+            n = lengths[name][place]
+            print(f"{name:14} {sizes[place]:6} {n.median():8.3f} {n.mean():8.3f}")
+    unscaled, scaled = lengths.values()
+    return {
+        "sizes": sizes,
+        "lengths": lengths,
+        "mean_unscaled": unscaled[5].mean(),
+        "mean_scaled": scaled[5].mean(),
+        "median_unscaled": unscaled[5].median(),
+        "median_scaled": scaled[5].median(),
+        "starved": (unscaled[5] < scaled[5].median() / 1000).float().mean(),
+        "head": sizes[3],
+        "median_unscaled_head": unscaled[3].median(),
+        "median_scaled_head": scaled[3].median(),
+    }
+
+
+@example
+def uneven_gradients(gradients: dict[str, Any]) -> Values:
+    """Draw the median and the middle 80 % of the gradient lengths against d."""
+    sizes, tenths = gradients["sizes"], torch.tensor([0.1, 0.5, 0.9])
+    _, axes = plt.subplots(figsize=(5, 3.2))
+    ratio = {}
+    for name, colour in (("q·k / sqrt(d)", "C0"), ("q·k", "C1")):
+        lengths = torch.stack(gradients["lengths"][name])  # (6, 4096)
+        low, middle, high = lengths.quantile(tenths, dim=1)  # (6,) each
+        axes.plot(sizes, middle, "o-", color=colour, label=name)
+        axes.fill_between(sizes, low, high, color=colour, alpha=0.25)
+        ratio[name] = high / low
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(sizes, map(str, sizes))
     axes.set(xlabel="d", ylabel="gradient length at a query", ylim=(1e-6, 1e3))
     axes.legend(loc="lower left")
-
-    scaled, unscaled = (of_d[-1] for of_d in lengths.values())
-    for name, length in (("scaled", scaled), ("unscaled", unscaled)):
-        print(f"d = 1024, {name:9} mean {length.mean():6.2f}, median {length.median():.3f}")
     return {
-        "mean_scaled": scaled.mean(),
-        "mean_unscaled": unscaled.mean(),
-        "median_scaled": scaled.median(),
-        "median_unscaled": unscaled.median(),
-        "median_unscaled_64": lengths["q·k"][3].median(),
-        "starved": (unscaled < scaled.median() / 1000).float().mean(),
+        "ratio_unscaled_head": ratio["q·k"][3],
+        "ratio_scaled_head": ratio["q·k / sqrt(d)"][3],
     }
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from executed import example
 from snippets.attention import scaled_dot_product_attention
 
+Model = Callable[[Tensor], Tensor]  # tokens to outputs
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # query, key, value to output
 Values = dict[str, object]  # what an example returns: the values that the prose quotes
 
@@ -22,8 +23,8 @@ Values = dict[str, object]  # what an example returns: the values that the prose
 def causal_mask(length: int) -> Tensor:
     """Let token i see tokens 0 to i, and no later one.
 
-    Returns a boolean (T, T), query by key: True keeps, on the diagonal and below it. The mask of
-    section 3.2.3 of "Attention Is All You Need" (2017).
+    Returns a boolean (T, T), query by key: True keeps, on the diagonal and below it.
+    The mask of section 3.2.3 of "Attention Is All You Need" (2017).
     """
     return torch.ones(length, length, dtype=torch.bool).tril()
 
@@ -35,8 +36,8 @@ def hidden_scores() -> Values:
     scores = torch.randn(4, 4)  # (T_query, T_key)
     hidden = scores.masked_fill(~causal_mask(4), -math.inf)
     weights = hidden.softmax(dim=-1)
-    for before, after in zip(hidden.tolist(), weights.tolist(), strict=True):
-        print("".join(f"{s:6.2f}" for s in before), "  ->", "".join(f"{w:6.2f}" for w in after))
+    print("scores:", hidden.numpy().round(2), sep="\n")
+    print("weights:", weights.numpy().round(2), sep="\n")
     return {"hidden": weights.triu(1), "exp_of_minus_infinity": math.exp(-math.inf)}
 
 
@@ -65,11 +66,11 @@ def causal_weights() -> Values:
     }
 
 
-def influence(model: Callable[[Tensor], Tensor], x: Tensor, other: Tensor) -> Tensor:
+def influence(model: Model, x: Tensor, other: Tensor) -> Tensor:
     """Measure how far output i moves when token j is replaced by another token.
 
-    x and other: (batch, T) or (batch, T, d), different at every position. model keeps (batch, T)
-    in front. Put it in eval mode first: dropout moves outputs too.
+    x and other: (batch, T) or (batch, T, d), different at every position; the model
+    returns (batch, T, d). Put it in eval mode first: dropout moves outputs too.
     Returns (T, T): row i, column j, the largest change over the batch.
     """
     columns = []
@@ -83,25 +84,23 @@ def influence(model: Callable[[Tensor], Tensor], x: Tensor, other: Tensor) -> Te
     return torch.stack(columns, dim=1)  # (T, T)
 
 
-def assert_causal(
-    model: Callable[[Tensor], Tensor], x: Tensor, other: Tensor, tolerance: float = 1e-5
-) -> None:
-    """Raise AssertionError if changing a token moves an output before it.
+def assert_causal(model: Model, x: Tensor, other: Tensor, tol: float = 1e-5) -> None:
+    """Raise AssertionError if a changed token moves an earlier output by more than tol.
 
     x and other as in influence.
     """
     leak = influence(model, x, other).triu(1)  # above the diagonal: i before j
-    if leak.max() <= tolerance:
+    if leak.max() <= tol:
         return
     i, j = divmod(int(leak.argmax()), x.size(1))
-    raise AssertionError(f"output {i} moves by {leak[i, j]:.2g} when token {j} changes")
+    raise AssertionError(f"token {j} moves output {i} by {leak[i, j]:.2g}")
 
 
 class NextDigit(nn.Module):
     """Predict the next digit at every position: one attention and a linear layer.
 
-    attend(query, key, value) is the attention on trial. Digits (batch, T) in, with T at most
-    longest; logits (batch, T, 10) out.
+    attend(query, key, value) is the attention on trial. Digits (batch, T) in, with T
+    at most longest; logits (batch, T, 10) out.
     """
 
     def __init__(self, attend: Attend, d_model: int = 32, longest: int = 16) -> None:
@@ -115,7 +114,8 @@ class NextDigit(nn.Module):
         self.logits = nn.Linear(d_model, 10)
 
     def forward(self, digits: Tensor) -> Tensor:
-        x = self.digit(digits) + self.position.weight[: digits.size(1)]  # (batch, T, d_model)
+        position = self.position.weight[: digits.size(1)]  # (T, d_model)
+        x = self.digit(digits) + position  # (batch, T, d_model)
         attended = self.attend(self.query(x), self.key(x), self.value(x))
         logits: Tensor = self.logits(x + attended)  # (batch, T, 10)
         return logits
@@ -159,8 +159,8 @@ def off_by_one(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(query, key, value, attn_mask=keep)
 
 
-def after_softmax(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Get it wrong: the softmax has already divided by the later tokens' share."""
+def too_late(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Get it wrong: the softmax has already divided by a sum over later tokens."""
     _, weights = scaled_dot_product_attention(query, key, value)
     return (weights * causal_mask(query.size(-2))) @ value
 
@@ -171,13 +171,13 @@ def guard_on_wrong_masks() -> Values:
     torch.manual_seed(0)
     digits = torch.randint(10, (8, 6))
     said = {}
-    for attend in (causal, inverted, query_axis, off_by_one, after_softmax):
+    for attend in (causal, inverted, query_axis, off_by_one, too_late):
         try:
             assert_causal(NextDigit(attend), digits, other=(digits + 1) % 10)
             said[attend.__name__] = "passes"
         except AssertionError as error:
             said[attend.__name__] = str(error)
-        print(f"{attend.__name__:14}", said[attend.__name__])
+        print(f"{attend.__name__:10}", said[attend.__name__])
     return {"said": said}
 
 
@@ -192,7 +192,7 @@ def influence_maps() -> Values:
         "inverted": inverted,
         "query axis": query_axis,
         "off by one": off_by_one,
-        "after softmax": after_softmax,
+        "after softmax": too_late,
     }
     fig, grid = plt.subplots(3, 2, figsize=(4.4, 6.6), sharex=True, sharey=True)
     leaks = {}
@@ -219,13 +219,14 @@ def two_conventions() -> Values:
     keep = causal_mask(6)
     plain = influence(lambda x: layer(x, x, x, attn_mask=keep)[0], x, other)
     flipped = influence(lambda x: layer(x, x, x, attn_mask=~keep)[0], x, other)
-    print(f"attn_mask=keep    a later token moves an output by up to {plain.triu(1).max():.2f}")
-    print(f"attn_mask=~keep   a later token moves an output by up to {flipped.triu(1).max():.2f}")
-    return {"keep": plain.triu(1).max(), "flipped": flipped.triu(1).max()}
+    leak, flipped_leak = plain.triu(1).max(), flipped.triu(1).max()
+    print(f"keep   moved by a later token: {leak:.2f}")
+    print(f"~keep  moved by a later token: {flipped_leak:.2f}")
+    return {"keep": leak, "flipped": flipped_leak}
 
 
 def last_hidden(model: nn.Module, tokens: Tensor) -> Tensor:
-    """Run a Hugging Face model; keep the vectors of its last layer, (batch, T, d_model)."""
+    """Run a Hugging Face model and keep its last vectors, (batch, T, d_model)."""
     hidden: Tensor = model(tokens).last_hidden_state
     return hidden
 
@@ -236,8 +237,9 @@ def encoder_and_decoder() -> Values:
     import transformers as hf
 
     torch.manual_seed(0)
-    small: dict[str, Any] = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 32}
-    small |= {"num_hidden_layers": 2, "num_attention_heads": 2, "initializer_range": 0.3}
+    small: dict[str, Any] = {"vocab_size": 50, "hidden_size": 16}
+    small |= {"num_hidden_layers": 2, "num_attention_heads": 2}
+    small |= {"initializer_range": 0.3}  # large enough to see
     models = {
         "BERT": hf.BertModel(hf.BertConfig(**small)),
         "RoBERTa": hf.RobertaModel(hf.RobertaConfig(**small)),
@@ -248,12 +250,12 @@ def encoder_and_decoder() -> Values:
     for name, model in models.items():
         hidden = partial(last_hidden, model.eval())
         leaks[name] = influence(hidden, tokens, other=tokens + 20).triu(1).max()
-        print(f"{name:8} a later token moves an output by up to {leaks[name]:.2f}")
+        print(f"{name:8} moved by a later token: {leaks[name]:.2f}")
     return {"leaks": leaks}
 
 
-def train_on_random_digits(attend: Attend, seed: int, steps: int = 300) -> Tensor:
-    """Train a NextDigit where there is nothing to learn: every digit is drawn by itself.
+def train_on_random_digits(attend: Attend, seed: int, steps: int = 200) -> Tensor:
+    """Train a NextDigit where there is nothing to learn: each digit is drawn alone.
 
     Returns the mean cross-entropy of each step, in nats, on fresh digits, (steps,).
     """
@@ -277,10 +279,10 @@ def random_digits() -> Values:
     """Train on random digits with the right mask and with each wrong one."""
     ends = {}
     curves = {}
-    for attend in (causal, inverted, query_axis, off_by_one, after_softmax):
+    for attend in (causal, inverted, query_axis, off_by_one, too_late):
         runs = torch.stack([train_on_random_digits(attend, seed) for seed in range(3)])
         last = runs[:, -50:].mean(dim=1)  # of each seed, the last 50 steps
-        print(f"{attend.__name__:14} {last.min():.2f} to {last.max():.2f}")
+        print(f"{attend.__name__:10} {last.min():.2f} to {last.max():.2f}")
         ends[attend.__name__] = [last.min().item(), last.max().item()]
         curves[attend.__name__] = runs.tolist()
     return {
@@ -295,35 +297,37 @@ def random_digits() -> Values:
 @example
 def loss_curves(random_digits: dict[str, Any]) -> Values:
     """Loss against step, one line a seed."""
-    _, axes = plt.subplots(figsize=(6.4, 4))
-    shown = {"causal": "right mask", "after_softmax": "after softmax", "off_by_one": "off by one"}
-    for colour, (name, label) in enumerate(shown.items()):
+    _, axes = plt.subplots(figsize=(5.2, 3.6))
+    labels = {"causal": "right mask", "too_late": "after softmax"}
+    labels |= {"off_by_one": "off by one"}
+    for colour, (name, label) in enumerate(labels.items()):
         for seed, curve in enumerate(random_digits["curves"][name]):
-            smooth = torch.tensor(curve).unfold(0, 10, 10).mean(dim=1)  # ten steps a point
-            steps = [10 * i + 5 for i in range(len(smooth))]
+            smooth = torch.tensor(curve).unflatten(0, (-1, 10)).mean(dim=1)
+            steps = torch.arange(len(smooth)) * 10 + 5  # ten steps a point
             axes.plot(steps, smooth, color=f"C{colour}", label=None if seed else label)
     axes.axhline(math.log(10), linestyle="--", color="C3", label="guessing, ln 10")
     axes.set(xlabel="training step", ylabel="loss (nats)", ylim=(0, 2.8))
-    axes.legend(loc=(0.5, 0.15))
-    return {"smoothed_over": 10}
+    axes.legend(loc=(0.45, 0.2))
+    return {}
 
 
 @example
 def padding() -> Values:
-    """Two sentences of different length in one batch: padding hidden on the right axis and not."""
+    """Two sentences of different length in one batch: padding hidden on either axis."""
     torch.manual_seed(0)
     lengths = torch.tensor([6, 4])  # the second sentence ends in two padding tokens
     keep = torch.arange(6) < lengths[:, None]  # (batch, T)
     x, other = torch.randn(2, 2, 6, 8)  # (batch, T, d) each
     changed = torch.where(keep[..., None], x, other)  # new vectors in the padding only
 
-    masks = {"keep[:, None, :]": keep[:, None, :], "keep[:, :, None]": keep[:, :, None]}
+    masks = {"keep[:, None, :]": keep[:, None, :]}  # (batch, 1, T)
+    masks["keep[:, :, None]"] = keep[:, :, None]  # (batch, T, 1)
     moved = []
-    for name, mask in masks.items():  # (batch, 1, T) hides keys, (batch, T, 1) hides queries
-        before = F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
-        after = F.scaled_dot_product_attention(changed, changed, changed, attn_mask=mask)
+    for name, mask in masks.items():
+        before = F.scaled_dot_product_attention(x, x, x, mask)
+        after = F.scaled_dot_product_attention(changed, changed, changed, mask)
         moved.append((after - before)[keep].abs().max().item())
-        print(f"{name}   the padding moves a real token by up to {moved[-1]:.2f}")
+        print(f"{name}  moved by padding: {moved[-1]:.2f}")
     return {"keys": moved[0], "queries": moved[1]}
 
 
@@ -332,22 +336,24 @@ def empty_row() -> Values:
     """A query whose every key is hidden: not the same answer everywhere."""
     torch.manual_seed(0)
     x = torch.randn(1, 4, 8)  # (batch, T, d)
-    keep = causal_mask(4) & torch.tensor([False, True, True, True])  # token 0 is padding
-    print(keep.int())
+    real = torch.tensor([False, True, True, True])  # token 0 is padding
+    keep = causal_mask(4) & real
+    print(keep.int().numpy())
     layer = nn.MultiheadAttention(8, num_heads=2, batch_first=True)
 
     rows = {"by hand": scaled_dot_product_attention(x, x, x, keep)[0]}
-    rows["F.sdpa"] = F.scaled_dot_product_attention(x, x, x, attn_mask=keep)
-    rows["nn.MHA, weights"] = layer(x, x, x, attn_mask=~keep, need_weights=True)[0]
-    rows["nn.MHA, no weights"] = layer(x, x, x, attn_mask=~keep, need_weights=False)[0]
+    rows["F.sdpa"] = F.scaled_dot_product_attention(x, x, x, keep)
+    drop = {"attn_mask": ~keep}
+    rows["nn.MHA, weights"] = layer(x, x, x, **drop, need_weights=True)[0]
+    rows["nn.MHA, no weights"] = layer(x, x, x, **drop, need_weights=False)[0]
     layer.eval()
     with torch.no_grad():
-        rows["the same, in eval"] = layer(x, x, x, attn_mask=~keep, need_weights=False)[0]
+        rows["the same, in eval"] = layer(x, x, x, **drop, need_weights=False)[0]
 
     empty = {name: output[0, 0].abs().max().item() for name, output in rows.items()}
     for name, largest in empty.items():
         print(f"{name:20} {largest:.0f}")
-    return {"empty": empty, "empty_rows": (~keep.any(dim=-1)).sum()}
+    return {"empty": {name: str(largest) for name, largest in empty.items()}}
 
 
 @example
@@ -359,13 +365,12 @@ def nan_spreads() -> Values:
     x = project(torch.randn(4, 8))  # (T, d)
     first, _ = scaled_dot_product_attention(x, x, x, keep)
     second, _ = scaled_dot_product_attention(first, first, first, keep)
-    print("rows that are NaN after layer 1:", first.isnan().any(dim=-1).sum().item())
-    print("rows that are NaN after layer 2:", second.isnan().any(dim=-1).sum().item())
+    print("NaN after layer 1, rows:", first.isnan().any(dim=-1).sum().item())
+    print("NaN after layer 2, rows:", second.isnan().any(dim=-1).sum().item())
 
     loss = first[1:].square().mean()  # the empty row is left out of the loss
-    loss.backward()
-    assert project.weight.grad is not None
-    spoilt = project.weight.grad.isnan().float().mean().item()
+    (gradient,) = torch.autograd.grad(loss, project.weight)
+    spoilt = gradient.isnan().float().mean().item()
     print(f"loss {loss.item():.2f}, gradients that are NaN: {spoilt:.0%}")
     return {
         "first": first.isnan().any(dim=-1).sum(),
@@ -378,7 +383,7 @@ def nan_spreads() -> Values:
 
 @example
 def one_new_token() -> Values:
-    """Generation with a cache: one query, six keys, and `is_causal` aligned to the wrong corner."""
+    """One query, six keys from a cache, and `is_causal` in the wrong corner."""
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 1, 6, 8)  # (batch, T, d) each
     whole = F.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -389,14 +394,11 @@ def one_new_token() -> Values:
 
     wrong_by = (flagged - whole[:, -1:]).abs().max().item()
     right_by = (unmasked - whole[:, -1:]).abs().max().item()
-    print(f"is_causal=True: off by {wrong_by:.2f}")
-    print("               equals the first value:", torch.equal(flagged[0, 0], value[0, 0]))
-    print(f"no mask:        off by {right_by:.0e}")
-    return {
-        "wrong_by": wrong_by,
-        "right_by": right_by,
-        "first_value": torch.equal(flagged[0, 0], value[0, 0]),
-    }
+    is_first = torch.equal(flagged[0, 0], value[0, 0])
+    print(f"no mask:        off by {right_by:.1f}")
+    print(f"is_causal=True: off by {wrong_by:.1f}")
+    print(f"equal to the first value: {is_first}")
+    return {"wrong_by": wrong_by, "right_by": right_by, "first_value": is_first}
 
 
 @example
@@ -408,8 +410,8 @@ def two_new_tokens() -> Values:
 
     keep = causal_mask(6)[-2:]  # (2 queries, 6 keys)
     newest = F.scaled_dot_product_attention(query[:, -2:], key, value, attn_mask=keep)
-    print(keep.int())
-    print(f"off by {(newest - whole[:, -2:]).abs().max():.0e}")
+    print(keep.int().numpy())
+    print(f"off by {(newest - whole[:, -2:]).abs().max():.1f}")
     return {"off_by": (newest - whole[:, -2:]).abs().max()}
 
 
@@ -427,7 +429,8 @@ def too_strict() -> Values:
     torch.manual_seed(0)
     x, other = torch.randn(2, 1, 6, 8)
     keep = causal_mask(6).tril(diagonal=-1)
-    moved = influence(lambda x: F.scaled_dot_product_attention(x, x, x, keep), x, other)
+    attend = F.scaled_dot_product_attention
+    moved = influence(lambda x: attend(x, x, x, keep), x, other)
     print("largest leak:", moved.triu(1).max().item())
     print("first output moves:", moved[0].max().item())
     return {"leak": moved.triu(1).max(), "first": moved[0].max()}

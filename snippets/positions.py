@@ -56,16 +56,18 @@ def shuffle_without() -> Values:
 def sinusoids(length: int, d_model: int) -> Tensor:
     """Give each position a vector of sines and cosines, slower from left to right.
 
-    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)) and PE(pos, 2i + 1) the cosine of the same angle,
-    section 3.5 of "Attention Is All You Need" (2017). Returns (length, d_model); d_model is even.
-    Raises ValueError if it is odd.
+    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) the cosine of the
+    same angle, section 3.5 of "Attention Is All You Need" (2017).
+    Returns (length, d_model).
+    Raises ValueError if d_model is odd.
     """
     if d_model % 2:
         raise ValueError(f"sinusoids come in pairs: d_model = {d_model} is odd")
     position = torch.arange(length)[:, None]  # (length, 1)
     speed = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)  # (d_model / 2,)
     angle = position * speed  # (length, d_model / 2)
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # sin, cos, sin, cos, ...
+    pairs = torch.stack([angle.sin(), angle.cos()], dim=-1)  # (length, d_model / 2, 2)
+    return pairs.flatten(1)  # sin, cos, sin, cos, ...
 
 
 @example
@@ -94,8 +96,7 @@ def shuffle_with_sinusoids() -> Values:
 def first_rows() -> Values:
     """The first six numbers of the first two positions, d_model = 32."""
     encoding = sinusoids(64, 32)
-    print("position 0:", encoding[0, :6].numpy().round(3))
-    print("position 1:", encoding[1, :6].numpy().round(3))
+    print(encoding[:2, :6].numpy().round(3))
     return {"pe0": encoding[0, :6], "pe1": encoding[1, :6]}
 
 
@@ -103,27 +104,29 @@ def first_rows() -> Values:
 def sinusoid_map() -> Values:
     """All encodings as a picture: position down, dimension across."""
     encoding = sinusoids(64, 32)  # (T, d_model)
-    _, axes = plt.subplots(figsize=(6.4, 4))
+    _, axes = plt.subplots(figsize=(5.2, 3.8))
     mesh = axes.pcolormesh(encoding, cmap="RdBu", vmin=-1, vmax=1)
     plt.colorbar(mesh, ticks=[-1, 0, 1], label="value")
     axes.invert_yaxis()
     axes.set(xlabel="dimension", ylabel="position")
 
-    turns = [2 * math.pi * 10_000 ** (i / 32) for i in (0, 30)]
-    print(f"positions for a full turn: {turns[0]:.1f} in the first pair, {turns[1]:,.0f} in the last")
-    return {"fastest": turns[0], "slowest": turns[1], "length": len(encoding)}
+    fastest, slowest = (2 * math.pi * 10_000 ** (i / 32) for i in (0, 30))
+    print(f"first pair: a full turn in {fastest:.1f} positions")
+    print(f"last pair:  a full turn in {slowest:,.0f}")
+    return {"fastest": fastest, "slowest": slowest, "length": len(encoding)}
 
 
 def rotation(steps: int, d_model: int) -> Tensor:
     """Build the matrix that moves every encoding on by the same number of positions.
 
-    Each pair (sin, cos) is the hand of a clock; the matrix turns each clock by its own angle.
+    Each pair (sin, cos) is the hand of a clock; the matrix turns each by its own angle.
     Returns (d_model, d_model), so that rotation(k, d) @ PE(p) = PE(p + k) for every p.
     """
     speed = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
-    angle = steps * speed
-    blocks = [torch.tensor([[c, s], [-s, c]]) for c, s in zip(angle.cos(), angle.sin(), strict=True)]
-    matrix: Tensor = torch.block_diag(*blocks)
+    matrix = torch.zeros(d_model, d_model)
+    for i, angle in zip(range(0, d_model, 2), steps * speed, strict=True):
+        turn = [[angle.cos(), angle.sin()], [-angle.sin(), angle.cos()]]
+        matrix[i : i + 2, i : i + 2] = torch.tensor(turn)  # each pair has its own block
     return matrix
 
 
@@ -134,8 +137,8 @@ def fixed_rotation() -> Values:
     matrix = rotation(5, 32)  # made from the 5 alone: it has not seen a position
     turned = encoding[:-5] @ matrix.T  # (95, 32): all p at once
     difference = (turned - encoding[5:]).abs().max().item()
-    print(f"PE(p + 5) - R PE(p), the largest of {turned.numel()} entries: {difference:.1e}")
-    return {"difference": difference, "entries": turned.numel()}
+    print(f"PE(p + 5) - R PE(p), largest: {difference:.0e}")
+    return {"difference": difference}
 
 
 @example
@@ -144,13 +147,15 @@ def dot_products() -> Values:
     encoding = sinusoids(500, 32)
     starts = torch.tensor([100, 150, 200, 250, 300])
     distances = torch.arange(-60, 61)
-    products = torch.stack([encoding[p + distances] @ encoding[p] for p in starts])  # (5, 121)
-    spread = (products.max(dim=0).values - products.min(dim=0).values).max().item()
-    rises = (products[0, 61:] > products[0, 60:-1]).sum().item()  # steps outwards that go up
-    print(f"largest spread over the five starts: {spread:.1e}")
-    print(f"steps away that raise the product: {rises} of 60")
+    curves = [encoding[p + distances] @ encoding[p] for p in starts]
+    products = torch.stack(curves)  # (5, 121)
+    spread = (products.amax(dim=0) - products.amin(dim=0)).max().item()
+    outwards = products[0, 60:]  # from k = 0 to k = 60
+    rises = (outwards[1:] > outwards[:-1]).sum().item()
+    print(f"spread over five starts: {spread:.0e}")
+    print(f"steps that go up again: {rises} of 60")
 
-    _, axes = plt.subplots(figsize=(6.4, 3.4))
+    _, axes = plt.subplots(figsize=(5.2, 3.4))
     for p, curve in zip(starts.tolist(), products, strict=True):
         axes.plot(distances, curve, label=f"p = {p}", linewidth=6 - p / 60)
     axes.set(xlabel="distance k (positions)", ylabel="PE(p) · PE(p + k)")
@@ -173,7 +178,7 @@ def after_projection() -> Values:
     with torch.no_grad():
         scores = query(encoding) @ key(encoding).T  # (T_query, T_key)
     five_on = scores.diagonal(5)  # every p with p + 5
-    print(f"five places on, the score runs from {five_on.min():.2f} to {five_on.max():.2f}")
+    print(f"scores five places on: {five_on.min():.2f} to {five_on.max():.2f}")
     return {"lowest": five_on.min(), "highest": five_on.max()}
 
 
@@ -189,14 +194,15 @@ def past_the_table() -> Values:
 def rotate(x: Tensor, first: int = 0) -> Tensor:
     """Turn each pair of dimensions by an angle that grows with the position (RoPE).
 
-    Section 3.2.2 of "RoFormer" (2021), for queries and keys (..., T, d); first is the position of
-    the first token. Nothing is added to the token itself. Returns the same shape; d is even.
+    Section 3.2.2 of "RoFormer" (2021), for queries and keys (..., T, d) with d even;
+    first is the position of the first token. Returns the same shape.
     """
     length, d = x.shape[-2:]
     speed = 10_000.0 ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)  # (d / 2,)
     angle = (first + torch.arange(length))[:, None] * speed  # (T, d / 2)
     even, odd = x[..., 0::2], x[..., 1::2]  # (..., T, d / 2)
-    turned = [even * angle.cos() - odd * angle.sin(), even * angle.sin() + odd * angle.cos()]
+    cos, sin = angle.cos(), angle.sin()
+    turned = [even * cos - odd * sin, even * sin + odd * cos]
     return torch.stack(turned, dim=-1).flatten(-2)  # (..., T, d)
 
 
@@ -209,22 +215,23 @@ def rope_scores() -> Values:
     there = rotate(query, first=1000) @ rotate(key, first=1000).T
     moved = (there - here).abs().max().item()
     turned = (here - query @ key.T).abs().max().item()
-    print(f"1,000 places on, the scores move by {moved:.1e}")
-    print(f"against no rotation they move by {turned:.1f}")
+    print(f"1,000 places on, scores move by {moved:.0e}")
+    print(f"against no rotation, by {turned:.1f}")
     return {"moved": moved, "turned": turned, "size": here.abs().max()}
 
 
 class CopyPrevious(nn.Module):
-    """Say at each place which digit stood one place before: one causal attention.
+    """Say at each place which digit stood one place before.
 
-    positions is "learned", "sinusoids" or "rope". Digits (batch, T) in, logits (batch, T, 10) out.
+    positions is "learned", "sinusoids" or "rope". Digits (batch, T) in,
+    with T at most 48; logits (batch, T, 10) out.
     """
 
-    def __init__(self, positions: str, d_model: int = 64, longest: int = 48) -> None:
+    def __init__(self, positions: str, d_model: int = 64) -> None:
         super().__init__()
         self.positions = positions
         self.digit = nn.Embedding(10, d_model)
-        self.table = nn.Embedding(longest, d_model)
+        self.table = nn.Embedding(48, d_model)
         self.query = nn.Linear(d_model, d_model)
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
@@ -240,20 +247,22 @@ class CopyPrevious(nn.Module):
         query, key = self.query(x), self.key(x)
         if self.positions == "rope":
             query, key = rotate(query), rotate(key)
-        mixed = F.scaled_dot_product_attention(query, key, self.value(x), is_causal=True)
+        mask = causal_mask(length)
+        mixed = F.scaled_dot_product_attention(query, key, self.value(x), mask)
         logits: Tensor = self.logits(x + mixed)
         return logits
 
 
-def train_to_copy(positions: str, seed: int, steps: int = 400) -> CopyPrevious:
-    """Train a CopyPrevious on sequences of 16 random digits, and on none longer."""
+def train_to_copy(positions: str, seed: int) -> CopyPrevious:
+    """Train a CopyPrevious on 16 random digits at a time, never more."""
     torch.manual_seed(seed)
     model = CopyPrevious(positions)
     optimiser = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for _ in range(steps):
+    for _ in range(300):
         digits = torch.randint(10, (64, 16))
-        logits = model(digits)[:, 1:]  # the first place has no digit before it
-        loss = F.cross_entropy(logits.flatten(0, 1), digits[:, :-1].flatten())
+        logits = model(digits)[:, 1:]  # nothing stands before the first
+        before = digits[:, :-1]
+        loss = F.cross_entropy(logits.flatten(0, 1), before.flatten())
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -262,7 +271,7 @@ def train_to_copy(positions: str, seed: int, steps: int = 400) -> CopyPrevious:
 
 @example
 def longer_than_trained() -> Values:
-    """Train on 16 places, test on 48: accuracy at each place, three kinds of position."""
+    """Train on 16 places, test on 48: the accuracy at each place."""
     digits = torch.randint(10, (500, 48), generator=torch.Generator().manual_seed(0))
     accuracy = {}
     for positions in ("learned", "sinusoids", "rope"):
@@ -271,7 +280,7 @@ def longer_than_trained() -> Values:
             right = said[:, 1:] == digits[:, :-1]
             accuracy[positions, seed] = right.float().mean(dim=0)  # (47,)
 
-    _, axes = plt.subplots(figsize=(6.4, 3.8))
+    _, axes = plt.subplots(figsize=(5.2, 3.6))
     colours = {"learned": "C0", "sinusoids": "C1", "rope": "C2"}
     for (positions, seed), curve in accuracy.items():
         label = None if seed else positions
@@ -295,23 +304,24 @@ def longer_than_trained() -> Values:
 @example
 def marked_first_token() -> Values:
     """Uniform causal attention on a marked first token writes 1 / (position + 1)."""
-    marker = torch.tensor([[1.0], [0], [0], [0], [0], [0]])  # (T, 1): only the first is marked
+    marker = torch.tensor([[1.0], [0], [0], [0], [0], [0]])  # (T, 1): the first is marked
     alike = torch.zeros(6, 8)  # queries and keys that prefer nothing
     seen = F.scaled_dot_product_attention(alike, alike, marker, is_causal=True)
-    print("output:    ", seen.flatten().numpy().round(3))
-    print("1 / output:", (1 / seen).flatten().numpy().round(3))
+    print(seen.flatten().numpy().round(3))
+    print((1 / seen).flatten().numpy().round(3))
     return {"output": seen.flatten(), "inverse": (1 / seen).flatten()}
 
 
 class Blind(nn.Module):
-    """Two untrained attention layers on random digits, with nothing that tells positions."""
+    """Two attention layers on digits; nothing tells them positions."""
 
     def __init__(self, d_model: int = 64) -> None:
         super().__init__()
         self.digit = nn.Embedding(10, d_model)
-        self.layers = nn.ModuleList(MultiHeadAttention(d_model, heads=4) for _ in range(2))
+        layers = [MultiHeadAttention(d_model, heads=4) for _ in range(2)]
+        self.layers = nn.ModuleList(layers)
 
-    def forward(self, digits: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, digits: Tensor, mask: Tensor | None) -> Tensor:
         x: Tensor = self.digit(digits)
         for attention in self.layers:
             x = F.layer_norm(x + attention(x, mask)[0], x.shape[-1:])
@@ -319,16 +329,15 @@ class Blind(nn.Module):
 
 
 def read_position(states: Tensor) -> Tensor:
-    """Fit a linear probe for the position on one half of the batch, apply it to the other.
+    """Fit a linear probe on half of the batch, apply it to the other.
 
-    states (batch, T, d). Returns the positions it reads off, (batch / 2, T).
+    states (batch, T, d). Returns the positions read off, (batch / 2, T).
     """
-    batch, length, _ = states.shape
-    states = torch.cat([states, torch.ones(batch, length, 1)], dim=-1).double()  # with an intercept
-    position = torch.arange(length).double().expand(batch, length)
-    half = batch // 2
-    solution = torch.linalg.lstsq(states[:half].flatten(0, 1), position[:half].reshape(-1, 1))
-    read: Tensor = states[half:] @ solution.solution
+    states = F.pad(states, (0, 1), value=1.0).double()  # 1: the intercept
+    seen, unseen = states.chunk(2)
+    position = torch.arange(states.size(1)).double().expand(seen.shape[:2])
+    fit = torch.linalg.lstsq(seen.flatten(0, 1), position.reshape(-1, 1))
+    read: Tensor = unseen @ fit.solution
     return read.squeeze(-1)
 
 
@@ -345,19 +354,20 @@ def mask_leaks_position() -> Values:
         for name, mask in ("causal", causal_mask(length)), ("none", None):
             with torch.no_grad():
                 read[name] = read_position(model(digits, mask))
-            missed = (read[name] - position).square().mean() / position.var(correction=0)
-            explained[name].append(1 - missed.item())
+            missed = (read[name] - position).square().mean()
+            explained[name].append(1 - (missed / position.var(correction=0)).item())
     for name, shares in explained.items():
-        print(f"mask {name:7} explained variance {min(shares):6.3f} to {max(shares):.3f}")
+        print(f"mask {name:7} explained {min(shares):6.3f} to {max(shares):6.3f}")
 
-    _, axes = plt.subplots(figsize=(6.4, 3.8))
-    for name, places in read.items():  # of the last seed
-        axes.plot(places.mean(dim=0), label=f"mask: {name}")
+    _, axes = plt.subplots(figsize=(5.2, 3.6))
+    means = {name: places.mean(dim=0) for name, places in read.items()}  # last seed
+    for name, mean in means.items():
+        axes.plot(mean, label=f"mask: {name}")
     axes.plot(position, ":", label="truth")
     axes.set(xlabel="true position", ylabel="position read off (mean)")
     axes.legend()
-    ranges = {name: {"lowest": min(s), "highest": max(s)} for name, s in explained.items()}
-    return {"explained": ranges, "seeds": len(explained["none"])}
+    ranges = {name: [min(shares), max(shares)] for name, shares in explained.items()}
+    return {"explained": ranges, "read": means, "seeds": len(explained["none"])}
 
 
 @example
@@ -368,7 +378,7 @@ def twins() -> Values:
     x[:, 6] = x[:, 2]  # the same word at two places
     output, _ = MultiHeadAttention(d_model=16, heads=2)(x)
     difference = (output[0, 6] - output[0, 2]).abs().max().item()
-    print(f"largest difference between the two: {difference:.1e}")
+    print("largest difference:", difference)
     return {"difference": difference}
 
 
@@ -376,7 +386,7 @@ def twins() -> Values:
 def nearest_twin() -> Values:
     """Which of the next 100,000 encodings is closest to that of position 0."""
     encoding = sinusoids(100_001, 32)
-    distance = (encoding[1:] - encoding[0]).norm(dim=-1)  # a step is a rotation: any p will do
+    distance = (encoding[1:] - encoding[0]).norm(dim=-1)
     closest = distance.argmin().item() + 1
-    print(f"closest: position {closest}, at a distance of {distance.min():.2f}")
+    print(f"closest: position {closest}, {distance.min():.2f} away")
     return {"closest": closest, "distance": distance.min()}

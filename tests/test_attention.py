@@ -90,6 +90,18 @@ def test_sharpness_goes_from_the_plain_mean_to_the_best_key(result: Any) -> None
     assert lookup["sharp"] == pytest.approx(10, abs=0.01)
 
 
+def test_as_the_lookup_sharpens_green_first_holds_and_then_falls(result: Any) -> None:
+    curve = result("attention.sharpness").values
+    assert curve["green_at_zero"] == pytest.approx(1 / 3)
+    assert 1 / 3 < curve["green_peak"] < 0.4
+
+
+def test_only_rounding_makes_a_weight_zero_without_a_mask() -> None:
+    far = torch.tensor([0.0, -200.0])
+    assert far.softmax(-1)[1] == 0
+    assert far.double().softmax(-1)[1] > 0
+
+
 def test_the_four_rows_are_those_of_the_reference(result: Any) -> None:
     published = [
         [0.320, 0.180, 0.320, 0.180],
@@ -181,7 +193,7 @@ def test_the_answer_is_the_number_of_the_token_that_owns_the_colour(
 ) -> None:
     wishes = data.draw(st.integers(1, colours))
     tokens, answers, owner = colour_wishes(batch, colours, wishes)
-    wish, own, number = tokens.split([wishes * colours, colours, 1], dim=-1)
+    wish, own = tokens[..., : wishes * colours], tokens[..., wishes * colours : -1]
     assert (own.argmax(-1).sort(-1).values == torch.arange(colours)).all()
     for b in range(batch):
         for t in range(colours):
@@ -190,7 +202,7 @@ def test_the_answer_is_the_number_of_the_token_that_owns_the_colour(
             for w in range(wishes):
                 holder = owner[b, t, w]
                 assert own[b, holder].argmax() == wanted[w]
-                assert answers[b, t, w] == number[b, holder, 0]
+                assert answers[b, t, w] == tokens[b, holder, -1]
 
 
 def test_one_head_learns_to_attend_to_the_token_that_owns_the_colour(result: Any) -> None:
@@ -279,11 +291,35 @@ def test_the_spread_follows_the_root_of_d_at_every_size(result: Any) -> None:
     assert sweep["spread_at_256"] == pytest.approx(16, rel=0.03)
 
 
-def test_undivided_the_median_gradient_vanishes_and_the_mean_grows(result: Any) -> None:
+def test_in_a_wide_head_the_undivided_median_gradient_vanishes_and_the_mean_grows(result: Any) -> None:
     gradient = result("attention.gradients").values
     assert gradient["median_unscaled"] < gradient["median_scaled"] / 10
     assert gradient["mean_unscaled"] > gradient["mean_scaled"] * 5
     assert 0.3 < gradient["starved"] < 0.5
+
+
+def test_at_the_size_of_an_original_head_even_the_median_is_larger_undivided(result: Any) -> None:
+    gradient = result("attention.gradients").values
+    assert gradient["head"] == 64
+    assert gradient["median_unscaled_head"] > 2 * gradient["median_scaled_head"]
+
+
+def test_the_division_makes_the_gradient_even_over_queries(result: Any) -> None:
+    ratio = result("attention.uneven_gradients").values
+    assert ratio["ratio_scaled_head"] < 4
+    assert ratio["ratio_unscaled_head"] > 50
+
+
+def test_undivided_a_sure_query_gets_almost_nothing_and_a_torn_one_very_much() -> None:
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 64, 64, 64)
+    query.requires_grad_()
+    weights = (query @ key.mT).softmax(-1)
+    (gradient,) = torch.autograd.grad(weights @ value, query, torch.randn(64, 64, 64))
+    length, largest = gradient.norm(dim=-1), weights.amax(-1)
+    sure, torn = length[largest > 0.999].median(), length[largest < 0.6].median()
+    assert sure < 0.2
+    assert torn > 10
 
 
 def test_queries_ten_times_as_long_still_sum_to_one_and_look_at_one_token(result: Any) -> None:
