@@ -5,11 +5,17 @@ Nothing is imported here, so a broken module costs only itself and a build that 
 
 import ast
 import difflib
+import io
+import re
+import symtable
+import tokenize
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 SNIPPETS = "snippets"
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -58,6 +64,17 @@ class Options:
     files: tuple[str, ...] = ()
 
 
+# What each option that is read as a plain value must be, and the words for it.
+PLAIN_OPTIONS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "timeout": ((int, float), "a number of seconds"),
+    "memory": ((int, float), "a number of GiB"),
+    "threads": (int, "a whole number"),
+    "alone": (bool, "True or False"),
+    "varies": (bool, "True or False"),
+    "files": ((list, tuple), "a list of paths"),
+}
+
+
 @dataclass(frozen=True)
 class Span:
     """A stretch of a module's lines; `first` and `last` count from 1 and both belong to it."""
@@ -75,7 +92,8 @@ class Example:
     line: int
     parameters: tuple[str, ...]
     options: Options
-    body: tuple[Span, ...]
+    body: str
+    """What a page shows: the code without decorator, `def` line, docstring and closing `return`, dedented."""
     needs: tuple[str, ...] = ()
 
     @property
@@ -89,21 +107,35 @@ class Example:
 
 @dataclass(eq=False)
 class Module:
-    """One file of `snippets/`, parsed. A file that does not parse has a problem and an empty tree."""
+    """One file of `snippets/`, parsed. One that cannot be read has a problem, an empty tree and no scopes."""
 
     name: str
     path: str
-    source: str
-    tree: ast.Module = field(init=False)
+    data: bytes
+    tree: ast.Module = field(default_factory=lambda: ast.Module([], []))
+    scopes: symtable.SymbolTable | None = None
     problems: list[Problem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         try:
-            self.tree = ast.parse(self.source, self.path)
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(self.data).readline)
+            if encoding not in ("utf-8", "utf-8-sig"):
+                raise SyntaxError(f"this is {encoding}; save the file as UTF-8")
+            tree = ast.parse(self.data.decode(encoding), self.path)
+            self.scopes = symtable.symtable(self.source, self.path, "exec")  # finds what the parser lets pass
+            self.tree = tree
+        except UnicodeDecodeError as error:
+            line = self.data.count(b"\n", 0, error.start) + 1
+            self.problems.append(Problem(self.path, line, "this is not UTF-8; save the file as UTF-8"))
         except (SyntaxError, ValueError) as error:  # ValueError: a null byte
-            self.tree = ast.Module([], [])
             line = getattr(error, "lineno", 1) or 1
             self.problems.append(Problem(self.path, line, f"this is not Python: {getattr(error, 'msg', error)}"))
+        except (RecursionError, MemoryError):
+            self.problems.append(Problem(self.path, 1, "Python cannot parse this: it is nested too deeply"))
+
+    @cached_property
+    def source(self) -> str:
+        return self.data.decode("utf-8-sig", "replace")
 
     @cached_property
     def lines(self) -> list[str]:
@@ -116,67 +148,80 @@ class Module:
     @cached_property
     def definitions(self) -> dict[str, Span]:
         """Every name that `code(...)` can show: functions, classes, methods and module constants."""
-        found: dict[str, Span] = {}
-        for name, node in _named(self.tree.body):
-            found[name] = Span(
+        return {
+            name: Span(
                 min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))]),
                 node.end_lineno or node.lineno,
             )
-        return found
+            for name, node in _named(self.tree.body)
+        }
 
     @cached_property
     def imported(self) -> dict[str, str]:
         """Names that `from snippets.sorting import trained_sorter` binds, as `sorting.trained_sorter`."""
         found: dict[str, str] = {}
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.ImportFrom) and (target := snippet_module(node.module, node.level, self.name)):
-                found |= {alias.asname or alias.name: f"{target}.{alias.name}" for alias in node.names}
+            if isinstance(node, ast.ImportFrom):
+                package, _, module = absolute(node, self.name).partition(".")
+                if package == SNIPPETS and module:
+                    found |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names}
         return found
 
     @cached_property
     def examples(self) -> dict[str, Example]:
-        found = {}
-        for node in self.tree.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                for decorator in filter(is_example_decorator, node.decorator_list):
-                    found[f"{self.name}.{node.name}"] = self._example(node, decorator)
+        found: dict[str, Example] = {}
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for decorator in filter(is_example_decorator, node.decorator_list):
+                name = f"{self.name}.{node.name}"
+                if node not in self.tree.body:
+                    self._problem(node, f"{node.name} is inside another statement; an example stands by itself")
+                    continue
+                if name in found:
+                    self._problem(node, f"{name} is defined twice; the first is at line {found[name].line}")
+                found[name] = self._example(node, decorator)
         return found
 
     def _example(self, node: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr) -> Example:
         if isinstance(node, ast.AsyncFunctionDef):
             self._problem(node, f"{node.name} is async; an example is an ordinary function")
-        arguments = node.args
-        if arguments.vararg or arguments.kwarg or arguments.defaults or any(arguments.kw_defaults):
+        given = node.args
+        if given.vararg or given.kwarg or given.posonlyargs or given.defaults or any(given.kw_defaults):
             self._problem(node, f"{node.name} may only have plain parameters, each the name of an example it needs")
-        parameters = [p.arg for p in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
         return Example(
             f"{self.name}.{node.name}",
             self.path,
             node.lineno,
-            tuple(parameters),
+            tuple(parameter.arg for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)),
             self._options(decorator),
-            tuple(_shown_body(node, self.lines)),
+            _shown_body(node, self.lines),
         )
 
     def _options(self, decorator: ast.expr) -> Options:
         options: dict[str, object] = {}
         if not isinstance(decorator, ast.Call):
             return Options()
-        kinds = {item.name: item.type for item in fields(Options)}
-        for keyword in decorator.keywords:
-            name = keyword.arg or "**"
-            if name not in kinds:
-                self._problem(decorator, f"@example has no option {name}{nearest(name, kinds)}")
-            elif name == "raises":
-                options[name] = ast.unparse(keyword.value).rpartition(".")[2]
-            else:
-                try:
-                    value = ast.literal_eval(keyword.value)
-                    options[name] = tuple(value) if name == "files" else value
-                except (ValueError, TypeError):
-                    self._problem(keyword.value, f"@example reads {name}= from the text: write a plain value")
         if decorator.args:
             self._problem(decorator, "@example takes named options only, such as timeout=300")
+        for keyword in decorator.keywords:
+            name, value = keyword.arg or "**", keyword.value
+            if name == "raises" and (dotted(value) or isinstance(value, ast.Constant)):
+                options[name] = dotted(value).rpartition(".")[2]
+            elif name == "raises":
+                self._problem(value, "raises= names one exception, such as raises=ValueError")
+            elif name in PLAIN_OPTIONS:
+                kind, words = PLAIN_OPTIONS[name]
+                try:
+                    plain: Any = ast.literal_eval(value)
+                except (ValueError, TypeError):
+                    plain = None
+                if isinstance(plain, kind) and isinstance(plain, bool) == (kind is bool):
+                    options[name] = tuple(plain) if isinstance(plain, list | tuple) else plain
+                else:
+                    self._problem(value, f"@example reads {name}= from the text: write {words}")
+            else:
+                self._problem(decorator, f"@example has no option {name}{nearest(name, [*PLAIN_OPTIONS, 'raises'])}")
         chosen = Options(**options)  # type: ignore[arg-type]
         if chosen.threads > 1 and not chosen.alone:
             self._problem(decorator, "threads= above 1 needs alone=True: examples share the cores")
@@ -198,45 +243,88 @@ def _named(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, ast.st
                     yield prefix + target.id, node
 
 
+def dotted(expression: ast.expr) -> str:
+    """`functools.cache` for that expression; nothing for one that is more than names and dots."""
+    names: list[str] = []
+    while isinstance(expression, ast.Attribute):
+        names.append(expression.attr)
+        expression = expression.value
+    return ".".join([expression.id, *reversed(names)]) if isinstance(expression, ast.Name) else ""
+
+
 def is_example_decorator(decorator: ast.expr) -> bool:
-    named = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return ast.unparse(named) in ("example", "executed.example")
+    return dotted(decorator.func if isinstance(decorator, ast.Call) else decorator) in ("example", "executed.example")
 
 
-def _shown_body(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> Iterator[Span]:
-    """The lines a page shows: the body without its docstring and without the closing `return`."""
-    body = node.body
-    # A one-line function, or a body that begins on the `def` line, has nothing to cut between lines.
-    first = max(node.lineno, *(p.lineno for p in ast.walk(node.args) if isinstance(p, ast.arg)), 0) + 1
-    if node.returns is not None:
-        first = max(first, (node.returns.end_lineno or 0) + 1)
-    while first < body[0].lineno and lines[first - 1].lstrip().startswith(")"):
-        first += 1
-    last = node.end_lineno or node.lineno
+def _shown_body(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> str:
+    """The body as a page shows it: without its docstring and without the closing `return`, dedented."""
+    lines = lines[node.lineno - 1 : node.end_lineno]
+    text = "\n".join(lines)
+
+    def offset(line: int | None, column: int | None) -> int:
+        before = lines[: (line or 0) - node.lineno + 1]
+        # Python counts a column in bytes.
+        return sum(len(one) + 1 for one in before[:-1]) + len(before[-1].encode()[:column].decode())
+
+    # The header ends at the first colon, comments aside, after the last of its annotations and defaults.
+    header = [*ast.walk(node.args), *getattr(node, "type_params", ()), *([node.returns] if node.returns else [])]
+    ends = [(part.end_lineno, part.end_col_offset) for part in header if hasattr(part, "end_lineno")]
+    start = _after(r"(?:[^:#]|#[^\n]*)*?:", text, offset(*max(ends, default=(node.lineno, node.col_offset))))
+    body = list(node.body)
     if ast.get_docstring(node, clean=False) is not None:
-        first = (body[0].end_lineno or first) + 1
-    if isinstance(body[-1], ast.Return):
-        last = body[-1].lineno - 1
-    while first <= last and not lines[first - 1].strip():
-        first += 1
-    while last >= first and not lines[last - 1].strip():
-        last -= 1
-    if first <= last:
-        yield Span(first, last)
+        docstring = body.pop(0)
+        start = offset(docstring.end_lineno, docstring.end_col_offset)
+    closing = body and isinstance(body[-1], ast.Return)
+    end = offset(body[-1].lineno, body[-1].col_offset) if closing else len(text)
+    start = _after(r"[ \t]*;?[ \t]*(?:#[^\n]*|\\)?\n?", text, start)  # a comment on the `def` line belongs to that line
+    shown = text[start:end].rstrip(" \t\f\\;\n").split("\n")
+    first = text.count("\n", 0, start) + 1
+    inside = _inside_strings(text) if '"""' in text or "'''" in text or "\\\n" in text else ()
+    code = [line for line in shown if line.strip() and not line.lstrip().startswith("#")] or shown
+    indent = code[0][: -len(code[0].lstrip())] if code[0].strip() else ""
+    shown = [
+        line if number in inside else line.removeprefix(indent) if line.startswith(indent) else line.lstrip()
+        for number, line in enumerate(shown, first)
+    ]
+    return "\n".join(shown).strip("\n")
 
 
-def snippet_module(module: str | None, level: int, importer: str) -> str | None:
-    """The snippet module an import names (`snippets.attention` is `attention`), or None for any other."""
-    if level:
-        parts = f"{SNIPPETS}.{importer}".split(".")[:-level]
-        module = ".".join([*parts, *([module] if module else [])])
-    package, _, name = (module or "").partition(".")
-    return name if package == SNIPPETS and name else None
+def _after(pattern: str, text: str, start: int) -> int:
+    found = re.compile(pattern).match(text, start)
+    return found.end() if found else start
+
+
+def _inside_strings(text: str) -> set[int]:
+    """The lines that begin inside a string: their indentation is part of what the code says."""
+    return {
+        line
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if "STRING" in tokenize.tok_name[token.type]
+        for line in range(token.start[0] + 1, token.end[0] + 1)
+    }
+
+
+def absolute(node: ast.ImportFrom, importer: str) -> str:
+    """The module that `from ... import` names, with `from .` resolved as it stands in the snippet module `importer`."""
+    package = f"{SNIPPETS}.{importer}".split(".")[: -node.level] if node.level else []
+    return ".".join([*package, *([node.module] if node.module else [])])
 
 
 @lru_cache(maxsize=4096)
-def read_module(name: str, path: str, source: str) -> Module:
-    return Module(name, path, source)
+def read_module(name: str, path: str, data: bytes) -> Module:
+    """Parse a module, or hand out what was parsed of the same text before."""
+    module = Module(name, path, data)
+    _ = module.examples  # they find problems of their own
+    return module
+
+
+def _circle(graph: dict[str, tuple[str, ...]]) -> list[str]:
+    """One circle of needs, its first name again at its end; empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
 
 
 @dataclass(frozen=True)
@@ -256,89 +344,111 @@ class Book:
     modules: dict[str, Module]
     examples: dict[str, Example]
     problems: list[Problem]
+    unusable: dict[str, Problem] = field(default_factory=dict)
+    """Examples that were left out, each with the problem that is to blame."""
 
     @classmethod
     def read(cls, root: Path) -> "Book":
         """Read the book. Problems are collected, not raised: they cost only what they touch."""
-        modules = {}
+        book = cls(root, _settings(root), {}, {}, [])
         for file in sorted((root / SNIPPETS).rglob("*.py")):
-            name = ".".join(file.relative_to(root / SNIPPETS).with_suffix("").parts)
+            parts = file.relative_to(root / SNIPPETS).with_suffix("").parts
             path = file.relative_to(root).as_posix()
-            modules[name] = read_module(name, path, file.read_bytes().decode("utf-8", "replace"))
-        examples = {name: one for module in modules.values() for name, one in module.examples.items()}
-        book = cls(root, _settings(root), modules, {}, [p for m in modules.values() for p in m.problems])
-        for one in examples.values():
-            book._resolve_needs(one, examples)
-        book._drop_cycles()
+            if any(part.startswith(".") for part in parts):  # an editor's copies
+                continue
+            if not all(part.isidentifier() for part in parts):
+                book.problems.append(Problem(path, 1, "Python cannot import a file of this name; use a-z, 0-9 and _"))
+                continue
+            name = ".".join(parts)
+            book.modules[name] = read_module(name, path, file.read_bytes())
+            book.problems += book.modules[name].problems
+            book.examples |= book.modules[name].examples
+        for one in list(book.examples.values()):
+            book._resolve_needs(one)
+        book._leave_out_unusable()
         return book
 
-    def _resolve_needs(self, example: Example, examples: dict[str, Example]) -> None:
+    def _resolve_needs(self, example: Example) -> None:
         module = self.modules[example.module]
         needs = []
         for parameter in example.parameters:
             need = f"{example.module}.{parameter}"
-            need = need if need in examples else module.imported.get(parameter, need)
-            for _ in range(len(self.modules)):  # a name may be imported through several modules
-                if need in examples or need.rpartition(".")[0] not in self.modules:
-                    break
-                owner, _, name = need.rpartition(".")
-                need = self.modules[owner].imported.get(name, need)
-            if need not in examples:
-                known = [*(e.rpartition(".")[2] for e in module.examples), *module.imported]
-                self.problems.append(
-                    Problem(
-                        example.path,
-                        example.line,
-                        f"{example.name} needs {parameter}, and no example of that name is defined or imported "
-                        f"here{nearest(parameter, known)}",
-                    )
+            need = need if need in self.examples else self._origin(module.imported.get(parameter, need))
+            if need not in self.examples:
+                here = [name.rpartition(".")[2] for name in module.examples]
+                here += [name for name, origin in module.imported.items() if self._origin(origin) in self.examples]
+                elsewhere = [name for name in self.examples if name.rpartition(".")[2] == parameter][:1]
+                hint = nearest(parameter, here)
+                if elsewhere and not hint:
+                    hint = "; write from {}.{} import {}".format(SNIPPETS, *elsewhere[0].rsplit(".", 1))
+                self._leave_out(
+                    example,
+                    f"{example.name} needs {parameter}, and no example of that name is defined or imported here{hint}",
                 )
-                return
             needs.append(need)
-        self.examples[example.name] = Example(**{**vars(example), "needs": tuple(needs)})
+        self.examples[example.name] = replace(example, needs=tuple(needs))
 
-    def _drop_cycles(self) -> None:
-        sound: dict[str, bool] = {}
+    def _origin(self, name: str) -> str:
+        """Where a name was first defined: it may be imported through several modules."""
+        for _ in range(len(self.modules)):
+            module, _, attribute = name.rpartition(".")
+            if name in self.examples or module not in self.modules:
+                break
+            name = self.modules[module].imported.get(attribute, name)
+        return name
 
-        def follow(name: str, chain: tuple[str, ...]) -> bool:
-            if name in chain:
-                circle = " -> ".join([*chain[chain.index(name) :], name])
-                here = self.examples[name]
-                self.problems.append(Problem(here.path, here.line, f"examples need each other in a circle: {circle}"))
-                return False
-            if name not in sound:
-                known = name in self.examples
-                sound[name] = known and all(follow(need, (*chain, name)) for need in self.examples[name].needs)
-            return sound[name]
+    def _leave_out(self, example: Example, message: str) -> None:
+        problem = Problem(example.path, example.line, message)
+        self.problems.append(problem)
+        self.unusable.setdefault(example.name, problem)
 
-        self.examples = {name: one for name, one in self.examples.items() if follow(name, ())}
+    def _leave_out_unusable(self) -> None:
+        """Drop examples whose needs are missing or form a circle, and all that need those."""
+        graph = {name: one.needs for name, one in self.examples.items()}
+        while circle := _circle(graph):
+            words = f"examples need each other in a circle: {' -> '.join(circle)}"
+            self._leave_out(self.examples[circle[0]], words)
+            for name in set(circle):
+                self.unusable.setdefault(name, self.problems[-1])
+                del graph[name]
+        for name in TopologicalSorter(graph).static_order():
+            for need in graph.get(name, ()):
+                if need in self.unusable:
+                    self.unusable.setdefault(name, self.unusable[need])
+        self.examples = {name: one for name, one in self.examples.items() if name not in self.unusable}
 
     def order(self, names: Iterable[str]) -> list[str]:
         """The named examples and all they need, each after what it needs."""
-        seen: dict[str, None] = {}
-
-        def visit(name: str) -> None:
-            for need in self.examples[name].needs:
-                visit(need)
-            seen.setdefault(name)
-
-        for name in names:
-            if name not in seen:
-                visit(name)
-        return list(seen)
+        needs: dict[str, tuple[str, ...]] = {}
+        todo = list(names)
+        while todo:
+            name = todo.pop()
+            if name not in needs:
+                needs[name] = self.examples[name].needs
+                todo += needs[name]
+        return list(TopologicalSorter(needs).static_order())
 
     def why_missing(self, name: str) -> str:
         """Why there is no example (or module) of this name, in words that help to mend it."""
-        module = name.partition(".")[0]
-        for problem in self.problems:
-            if problem.path == f"{SNIPPETS}/{module}.py":
-                return f"{name} cannot be used: {problem}"
+        if name in self.unusable:
+            return f"{name} cannot be used: {self.unusable[name]}"
+        owner, _, definition = name.rpartition(".")
+        for module in (self.modules.get(owner), self.modules.get(name)):
+            if module and module.scopes is None:
+                return f"{name} cannot be used: {module.problems[0]}"
+            if module and definition in module.definitions:
+                line = module.definitions[definition].first
+                return f"{name} ({module.path}:{line}) is not marked @example"
         return f"there is no example {name}{nearest(name, self.examples)}"
 
 
 def _settings(root: Path) -> Settings:
     file = root / "pyproject.toml"
-    table = tomllib.loads(file.read_text("utf-8")).get("tool", {}).get("executed", {}) if file.exists() else {}
+    try:
+        table = tomllib.loads(file.read_text("utf-8")).get("tool", {}).get("executed", {}) if file.exists() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        line = re.search(r"line (\d+)", str(error))
+        raise BookError(Problem("pyproject.toml", int(line[1]) if line else 1, f"this is not TOML: {error}")) from None
     for name in table:
         if name not in (known := [item.name for item in fields(Settings)]):
             hint = nearest(name, known)

@@ -11,19 +11,28 @@ from typing import Any
 # The style sheet draws text and axes in this colour; in the SVG it becomes the colour of the page's own text.
 MARKER = "#0a0b0c"
 MOST_NUMBERS = 10_000
-ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+TAB = 8
+LONGEST_INTEGER = 4000
+"""Digits; Python itself reads and writes few more."""
+ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+ERASE = re.compile(r"\x1b\[([012]?)K")
+ERASED = {"": "\ufdd0", "0": "\ufdd0", "1": "\ufdd1", "2": "\ufdd2"}
+"""Stand for "erase to the end, to the start, all of the line": characters that no text may hold."""
 
 
 def readable(raw: bytes) -> str:
-    """Captured bytes as the text a terminal would show: no escape codes, carriage returns and backspaces applied.
+    """Captured bytes as the text a terminal would show: no escape codes; tabs, returns and backspaces carried out.
 
     Whatever is left of control characters becomes visible, so nothing printed can steer a terminal or a page.
     """
-    text = ESCAPE.sub("", raw.decode("utf-8", "replace").replace("\r\n", "\n"))
+    text = re.sub("[\ufdd0-\ufdd2]", "\ufffd", raw.decode("utf-8", "replace")).replace("\r\n", "\n")
+    text = ESCAPE.sub("", ERASE.sub(lambda found: ERASED[found[1]], text))
     return "\n".join(map(_overwritten, text.split("\n"))).strip("\n")
 
 
 def _overwritten(line: str) -> str:
+    if line.isprintable():
+        return line.rstrip()
     shown: list[str] = []
     column = 0
     for character in line:
@@ -31,16 +40,29 @@ def _overwritten(line: str) -> str:
             column = 0
         elif character == "\b":
             column = max(column - 1, 0)
-        else:
-            shown[column : column + 1] = [_visible(character)]
+        elif character == "\t":
+            column += TAB - column % TAB
+        elif character == ERASED["0"]:
+            del shown[column:]
+        elif character == ERASED["1"]:
+            shown[: column + 1] = " " * min(column + 1, len(shown))
+        elif character == ERASED["2"]:
+            shown.clear()
+        elif character != "\ufeff":  # a byte order mark shows nothing
+            shown += " " * (column - len(shown))
+            shown[column : column + 1] = [character]
             column += 1
-    return "".join(shown).rstrip()
+    return visible("".join(shown)).rstrip()
+
+
+def visible(text: str) -> str:
+    """Text with its control characters made visible, apart from tabs and line ends."""
+    return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def _visible(character: str) -> str:
-    if character == "\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return character
-    if character in "\u200c\u200d\ufeff":  # joiners that scripts and emoji need; a byte order mark shows nothing
+    # Joiners are format characters that scripts and emoji need.
+    if character in "\t\n\u200c\u200d" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
         return character
     return chr(0x2400 + ord(character)) if ord(character) < 32 else "\ufffd"
 
@@ -56,16 +78,18 @@ def quotable(value: Any) -> Any:
     Tensors and NumPy arrays become nested lists, dataclasses and named tuples become dicts of their fields.
     NaN and infinity stay what they are.
     """
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < 10**LONGEST_INTEGER else unquotable("an integer of thousands of digits")
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
+        return _text(value)
     if isinstance(value, float):
         return float(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: quotable(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {item.name: quotable(getattr(value, item.name, None)) for item in dataclasses.fields(value)}
     if isinstance(value, dict):
-        return {str(key): quotable(item) for key, item in value.items()}
+        return {_text(str(key)): quotable(item) for key, item in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {key: quotable(item) for key, item in value._asdict().items()}
     if isinstance(value, list | tuple):
@@ -77,6 +101,10 @@ def quotable(value: Any) -> Any:
     return unquotable(
         f"a {type(value).__name__}, which prose cannot quote; return a number, text, list or small tensor"
     )
+
+
+def _text(value: str) -> str:
+    return value.encode("utf-8", "replace").decode()  # a lone surrogate cannot be stored
 
 
 def _array(value: Any) -> Any:
@@ -107,17 +135,33 @@ def open_figures() -> list[str]:
 def page_svg(svg: str, prefix: str) -> str:
     """An SVG of matplotlib's, made to be part of a page: it takes the page's colour and font, its ids are its own."""
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
-    svg = svg.replace(MARKER, "currentColor")
-    svg = re.sub(r'font: ((?:\w+ )*?)([\d.]+px) [^;"]*', _font, svg)
-    ids = set(re.findall(r'\bid="([^"]+)"', svg))
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
-    svg = re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + (f"{prefix}-" if m[2] in ids else "") + m[2], svg)
-    return svg.strip()
+    # The style element would count for the whole page, comments repeat the labels.
+    styles = re.findall(r"<style[^>]*>\*\{(.*?)\}</style>", svg)
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.S)
+    svg = re.sub(r"<defs>\s*</defs>|(?m:^\s*\n)", "", svg)
+    ids = set(re.findall(r'<[^>]* id="([^"]+)"', svg))
+
+    def page_tag(found: re.Match[str]) -> str:
+        tag = found[0].replace(MARKER, "currentColor").replace(' id="', f' id="{prefix}-')
+        tag = re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + f"{prefix}-" * (m[2] in ids) + m[2], tag)
+        return re.sub(r' style="([^"]*)"', _page_style, tag)
+
+    svg = re.sub(r"<\w[^>]*>", page_tag, svg)  # in tags only: labels may hold any text
+    return svg.replace("<svg", f'<svg style="{"; ".join(styles)}"', 1).strip()
 
 
-def _font(found: re.Match[str]) -> str:
-    """matplotlib names its own font; the page's is inherited instead, at the same size and weight."""
-    styles = {"italic": "font-style", "oblique": "font-style", "bold": "font-weight"}
-    kept = "".join(f"{styles[word]}: {word}; " for word in found[1].split() if word in styles)
-    return f"{kept}font-size: {found[2]}"
+def _page_style(found: re.Match[str]) -> str:
+    """matplotlib names its own fonts; the page's is inherited instead, at the same size, slant and weight."""
+    kept = []
+    for declaration in found[1].split("; "):
+        name, _, value = declaration.partition(": ")
+        if name == "font":  # until matplotlib 3.10: `italic 700 11px 'DejaVu Sans', sans-serif`
+            words, size, value = re.split(r"([\d.]+px) ", value, maxsplit=1)
+            kept += [("font-weight: " if word.isdigit() else "font-style: ") + word for word in words.split()]
+            kept.append(f"font-size: {size}")
+            name = "font-family"
+        if name != "font-family":
+            kept.append(declaration)
+        elif "mono" in value.lower():
+            kept.append("font-family: monospace")
+    return f' style="{"; ".join(kept)}"'

@@ -1,9 +1,9 @@
-"""What an example's result depends on, function by function, read from the source text alone.
+"""What an example's result depends on, statement by statement, read from the source text alone.
 
 From an example's body every name is followed: to definitions in its module, through imports to other snippet
 modules, and out to installed packages, of which the version counts. Importing a module runs its top level, so
-whatever there is more than a plain definition counts for every example that touches the module. Where names
-cannot be followed (`globals()`, `eval`, star imports) whole modules count. When in doubt, run again.
+whatever there does more than bind a name to something plain counts for every example that touches the module.
+Where names cannot be followed (`globals()`, `eval`, star imports) whole modules count. When in doubt, run again.
 """
 
 import ast
@@ -12,12 +12,14 @@ import hashlib
 import importlib.metadata
 import json
 import platform
+import re
 import symtable
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from executed.book import (
     DEFINITION,
@@ -26,70 +28,38 @@ from executed.book import (
     Book,
     Example,
     Module,
+    absolute,
+    dotted,
     is_example_decorator,
     read_module,
-    snippet_module,
 )
 
-# Code that uses these names or attributes may reach anything in the loaded modules, comments and docstrings included.
-OPAQUE_NAMES = {"globals", "vars", "help", "__file__"}
-OPAQUE_ATTRIBUTES = {
-    "__doc__",
-    "__globals__",
-    "__dict__",
-    "__code__",
-    "__subclasses__",
-    "__module__",
-    "f_globals",
-    "f_back",
-    "f_lineno",
-    "_getframe",
-    "__file__",
-}
-OPAQUE_MODULES = {"inspect", "traceback", "linecache", "gc", "pickletools", "ast", "dis"}
-# And these may load any module by a name that only the run knows.
-ANYWHERE_NAMES = {"eval", "exec", "compile", "__import__", "__builtins__", "__loader__", "__spec__"}
-ANYWHERE_MODULES = {"importlib", "runpy", "pkgutil", "builtins"}
-# Decorators that do nothing but wrap what they decorate. Any other may register it somewhere.
-PURE_DECORATORS = {
-    "dataclass",
-    "dataclasses.dataclass",
-    "property",
-    "staticmethod",
-    "classmethod",
-    "cached_property",
-    "functools.cache",
-    "functools.lru_cache",
-    "functools.wraps",
-    "contextmanager",
-    "torch.no_grad",
-    "contextlib.contextmanager",
-    "torch.inference_mode",
-    "example",
-    "executed.example",
-}
-# Expressions that can be evaluated at import without any effect beyond their value.
-PLAIN = (
-    ast.Constant,
-    ast.Name,
-    ast.Attribute,
-    ast.Tuple,
-    ast.List,
-    ast.Dict,
-    ast.Set,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.Subscript,
-    ast.Slice,
-    ast.operator,
-    ast.unaryop,
-    ast.expr_context,
-    ast.keyword,
-    ast.Lambda,
-    ast.arguments,
-    ast.JoinedStr,
-    ast.FormattedValue,
+# Code that says one of these words may read line numbers, comments, docstrings or names it does not write out.
+OPAQUE = frozenset(
+    """globals locals vars dir help __doc__ __file__ __globals__ __dict__ __code__ __closure__ __subclasses__
+    __annotations__ __getattribute__ f_globals f_back f_lineno f_code tb_frame tb_lineno lineno _getframe excepthook
+    inspect traceback linecache gc ast dis logging threading asyncio concurrent unittest doctest cProfile pstats
+    tracemalloc faulthandler jit fx export _dynamo profiler detect_anomaly set_detect_anomaly rich loguru""".split()
 )
+# And code that says one of these may load any module, by a name that only the run knows.
+ANYWHERE = frozenset(
+    """eval exec compile execfile __import__ __builtins__ __loader__ __spec__ builtins importlib runpy pkgutil modules
+    pickle shelve marshal subprocess multiprocessing popen""".split()
+)
+# Functions and decorators that do nothing but make a value of what they are given.
+PURE = frozenset(
+    """dataclass field property staticmethod classmethod cached_property cache lru_cache wraps contextmanager
+    abstractmethod override overload no_grad inference_mode example TypeVar ParamSpec NewType namedtuple partial Path
+    bool int float complex str bytes tuple list dict set frozenset range len abs min max sum round sqrt""".split()
+)
+LITERALS = (ast.Constant, ast.Tuple, ast.List, ast.keyword, ast.arguments, ast.expr_context)
+# What runs code of the operands' own.
+OPERATIONS = (
+    *(ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop),
+    *(ast.JoinedStr, ast.FormattedValue, ast.Dict, ast.Set),
+)
+# Imported for what the import does, whatever name it binds.
+IMPORTED_FOR_EFFECT = ("__future__", "this")
 
 
 @dataclass(frozen=True)
@@ -102,15 +72,26 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Import:
-    """One name an import binds: from where, and which name there (None: the module itself)."""
+    """One name an import binds: from which module, and which name there (None: the module itself)."""
 
     bound: str
     module: str
-    snippet: str | None
     attribute: str | None
 
+    @property
+    def loaded(self) -> str:
+        return (self.snippet or "__init__") if self.package == SNIPPETS else self.package
 
-@dataclass(frozen=True)
+    @property
+    def package(self) -> str:
+        return self.module.partition(".")[0]
+
+    @property
+    def snippet(self) -> str:
+        return self.module.partition(".")[2]
+
+
+@dataclass(eq=False)
 class Statement:
     """A top-level statement of a module: what it binds, what it reads, and whether importing it has effects."""
 
@@ -118,253 +99,409 @@ class Statement:
     digest: str
     binds: frozenset[str]
     reads: frozenset[str]
-    opaque: bool
-    anywhere: bool
+    words: frozenset[str]
     attributes: frozenset[tuple[str, str]]
+    """`("nn", "Linear")` for each `nn.Linear`."""
     bare: frozenset[str]
+    """Names used in any way but that."""
     imports: tuple[Import, ...]
     effects: bool
+    deferred: bool
+    """Whether its imports run only when it is called."""
 
 
 def sha(text: str | bytes) -> str:
-    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text).hexdigest()
+
+
+class _Effects:
+    """Goes through a module's top level, or a class body, in order, and tells what may do more than bind a name."""
+
+    def __init__(self, bound: set[str], safe: set[str]) -> None:
+        self.bound = bound
+        """Names that certainly exist."""
+        self.safe = safe
+        """Those of them on which attributes, operators and subscripts do nothing but give a value."""
+
+    def of(self, node: ast.stmt, binds: Iterable[str], imports: tuple[Import, ...]) -> bool:
+        effects, safe = self._of(node, imports)
+        self.bound |= set(binds)
+        self.safe = self.safe | set(binds) if safe and not effects else self.safe - set(binds)
+        if isinstance(node, ast.Delete):
+            self.bound -= set(binds)
+        return effects
+
+    def _of(self, node: ast.stmt, imports: tuple[Import, ...]) -> tuple[bool, bool]:
+        """Whether it has effects, and whether what it binds is safe."""
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            special = any(one.attribute == "*" or one.module in IMPORTED_FOR_EFFECT for one in imports)
+            return special, all(one.package != SNIPPETS for one in imports)
+        if isinstance(node, ast.Pass) or _idle(node):
+            return False, True
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            values = [value for target in targets for value in _pairs(target, node.value)]
+            annotation = node.annotation if isinstance(node, ast.AnnAssign) else None
+            plain = None not in values and all(self.plain(value) for value in values if value)
+            return not (plain and self._harmless(annotation)), all(self.plain(value, True) for value in values if value)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            pure = all(map(self._pure, node.decorator_list))
+            return not (pure and self.plain(node.args) and self._harmless(node.returns)), True
+        if isinstance(node, ast.ClassDef):
+            # A base class of the book's own may keep a list of its subclasses.
+            pure = all(map(self._pure, node.decorator_list)) and not node.keywords
+            pure = pure and all(self.plain(base, True) for base in node.bases)
+            inside = _Effects(set(self.bound), set(self.safe))
+            effects = [inside.of(member, _binds(member), tuple(_imports(member, ""))) for member in node.body]
+            hooks = {"__init_subclass__", "__class_getitem__"} & {getattr(member, "name", "") for member in node.body}
+            return not pure or any(effects), not hooks
+        return True, False
+
+    def plain(self, node: ast.AST, operand: bool = False) -> bool:
+        """Whether evaluating this at import can do nothing but give a value."""
+        if isinstance(node, ast.Name):
+            return node.id in (self.safe if operand else self.bound)
+        if isinstance(node, ast.arg):
+            return self._harmless(node.annotation)
+        if isinstance(node, ast.Lambda):
+            return self.plain(node.args)
+        if isinstance(node, ast.Call) and not self._pure(node.func):
+            return False
+        if not isinstance(node, (*LITERALS, *OPERATIONS, ast.Call)):
+            return False
+        operand = operand or isinstance(node, (*OPERATIONS, ast.Call))
+        return all(self.plain(child, operand) for child in ast.iter_child_nodes(node))
+
+    def _harmless(self, annotation: ast.expr | None) -> bool:
+        # What an annotation does with `|`, dots and brackets is taken to have no effect.
+        return annotation is None or _Effects(self.bound, self.bound).plain(annotation)
+
+    def _pure(self, function: ast.expr) -> bool:
+        if isinstance(function, ast.Call):
+            return self.plain(function)
+        first, last = (name := dotted(function)).partition(".")[0], name.rpartition(".")[2]
+        return last in PURE and first in self.safe
+
+
+def _pairs(target: ast.expr, value: ast.expr | None) -> list[ast.expr | None]:
+    """What each name of an assignment gets; None among them where that takes more than a look."""
+    if isinstance(target, ast.Name):
+        return [value or ast.Constant(None)]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return [one for pair in zip(target.elts, value.elts, strict=True) for one in _pairs(*pair)]
+    return [None]
+
+
+def _idle(node: object) -> bool:
+    """A docstring or `...`: a statement that does nothing."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _imports(node: ast.AST, importer: str) -> Iterator[Import]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Import):
-            for alias in inner.names:
-                bound = alias.asname or alias.name.partition(".")[0]
-                yield Import(bound, alias.name, snippet_module(alias.name, 0, importer), None)
-        elif isinstance(inner, ast.ImportFrom):
-            snippet = snippet_module(inner.module, inner.level, importer)
-            for alias in inner.names:
-                if snippet is None and inner.module == SNIPPETS:  # from snippets import attention
-                    yield Import(alias.asname or alias.name, SNIPPETS, alias.name, None)
-                else:
-                    yield Import(alias.asname or alias.name, inner.module or SNIPPETS, snippet, alias.name)
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield Import(alias.asname or alias.name.partition(".")[0], alias.name, None)
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield Import(alias.asname or alias.name, absolute(node, importer), alias.name)
 
 
-def _global_reads(text: str) -> frozenset[str]:
-    """Names a statement may look up in its module: Python's own scope analysis, so a local never counts."""
-    names: set[str] = set()
-
-    def visit(table: symtable.SymbolTable, top: bool) -> None:
-        loose = top or table.get_type() == "class"  # at these levels a name is looked up when the line runs
-        names.update(s.get_name() for s in table.get_symbols() if s.is_referenced() and (loose or s.is_global()))
-        names.update(s.get_name() for s in table.get_symbols() if s.is_declared_global())
-        for child in table.get_children():
-            visit(child, False)
-
-    visit(symtable.symtable(text, "snippet", "exec"), True)
-    return frozenset(names)
+def _binds(node: ast.stmt) -> set[str]:
+    """The names a statement binds where it stands."""
+    if isinstance(node, DEFINITION):
+        return {node.name}
+    inner = list(ast.walk(node))
+    return {
+        *(one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)),
+        *(one.name for one in inner if isinstance(one, DEFINITION)),
+        *(bound.bound for one in inner for bound in _imports(one, "")),
+    }
 
 
-def _has_effects(node: ast.stmt, outside: set[str]) -> bool:
-    """Whether running this top-level statement can do more than bind a name to something plain."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return False
-    if isinstance(node, ast.Assign | ast.AnnAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        plain = all(isinstance(part, PLAIN) for part in ast.walk(node.value)) if node.value else True
-        return not plain or not all(
-            isinstance(part, ast.Name | ast.Tuple | ast.expr_context) for target in targets for part in ast.walk(target)
-        )
-    if not isinstance(node, DEFINITION):
-        return True
-    for decorator in node.decorator_list:
-        named = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if ast.unparse(named) not in PURE_DECORATORS:
-            return True
-    if isinstance(node, ast.ClassDef):
-        if node.keywords or not all(_root(base) in outside for base in node.bases):
-            return True  # a metaclass, or a base class of the book's own that may keep a list of its subclasses
-        return any(_has_effects(member, outside) for member in node.body if not isinstance(member, ast.Pass))
-    evaluated = [*node.args.defaults, *(default for default in node.args.kw_defaults if default)]
-    return not all(isinstance(part, PLAIN) for default in evaluated for part in ast.walk(default))
+def _walk(root: ast.stmt, left_out: list[ast.expr], shape: list[str]) -> Iterator[ast.AST]:
+    """Every node of a statement but docstrings and what is left out; `shape` gets what the code says, not how."""
+    todo: list[ast.AST] = [root]
+    while todo:
+        node = todo.pop()
+        yield node
+        shape.append(type(node).__name__)
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, ast.AST):
+                todo.append(value)
+            elif isinstance(value, list):
+                kept = [item for item in value if not _idle(item) and item not in left_out]
+                shape.append(str(len(kept)))
+                for item in kept:
+                    todo.append(item) if isinstance(item, ast.AST) else shape.append(repr(item))
+            else:
+                shape.append(repr(value))
 
 
-def _root(expression: ast.expr) -> str:
-    """`nn` for `nn.Module` and for `nn.Module[int]`; nothing for a call."""
-    while isinstance(expression, ast.Attribute | ast.Subscript):
-        expression = expression.value
-    return expression.id if isinstance(expression, ast.Name) else ""
-
-
-def _strip_docstrings(tree: ast.Module) -> None:
-    for node in ast.walk(tree):
-        if isinstance(node, (*DEFINITION, ast.Module)) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+def _looked_up(scope: symtable.SymbolTable) -> set[str]:
+    """Names that a scope inside a module may look up in the module: Python's own analysis, so a local never counts."""
+    names = scope.get_globals() if isinstance(scope, symtable.Function) else scope.get_identifiers()
+    return {*names}.union(*map(_looked_up, scope.get_children()))
 
 
 @lru_cache(maxsize=4096)
-def statements(name: str, path: str, source: str) -> tuple[Statement, ...]:
-    """The top-level statements of a module, each analysed on its own."""
-    module = read_module(name, path, source)
-    if not module.tree.body:
+def statements(module: Module) -> tuple[Statement, ...]:
+    """The top-level statements of a module, each analysed on its own. None for a module that cannot be analysed."""
+    if module.scopes is None:
         return ()
-    tree = ast.parse(source)
-    _strip_docstrings(tree)
-    outside = {one.bound for one in _imports(tree, name) if one.snippet is None and one.module != SNIPPETS}
-    return tuple(_statement(module, node, outside | set(dir(builtins))) for node in tree.body)
+    effects = _Effects(set(dir(builtins)), set(dir(builtins)))
+    scopes = [(scope.get_lineno(), _looked_up(scope)) for scope in module.scopes.get_children()]
+    try:
+        found = [_statement(module, node, effects, scopes) for node in module.tree.body if not _idle(node)]
+    except RecursionError:
+        return ()
+    used = {name for one in found for name in one.reads}
+    for one in found:  # an import that nothing reads is there for its effect
+        if one.imports and len(one.binds) == len(one.imports) and not one.deferred:
+            one.effects |= any(name.package != SNIPPETS and name.bound not in used for name in one.imports)
+    return tuple(found)
 
 
-def _statement(module: Module, node: ast.stmt, outside: set[str]) -> Statement:
-    effects = _has_effects(node, outside)
-    if isinstance(node, FUNCTION):  # an example's options are hashed by what they mean, not by how they are written
-        node.decorator_list = [d for d in node.decorator_list if not is_example_decorator(d)]
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-    text = "\n".join(module.lines[first - 1 : node.end_lineno])
-    imports = tuple(_imports(node, module.name))
-    names = [inner for inner in ast.walk(node) if isinstance(inner, ast.Name)]
-    attributes = [inner for inner in ast.walk(node) if isinstance(inner, ast.Attribute)]
+@lru_cache(maxsize=4096)
+def binders(module: Module) -> dict[str, list[int]]:
+    """The positions of the statements that bind each name."""
+    found: dict[str, list[int]] = {}
+    for position, statement in enumerate(statements(module)):
+        for name in statement.binds:
+            found.setdefault(name, []).append(position)
+    return found
+
+
+def _statement(module: Module, node: ast.stmt, top: _Effects, scopes: list[tuple[int, set[str]]]) -> Statement:
+    decorators = [*getattr(node, "decorator_list", ())]
+    # An example's options are hashed by what they mean, not by how they are written.
+    marks = [one for one in decorators if is_example_decorator(one) and top.safe.intersection(("example", "executed"))]
+    shape: list[str] = []
+    nodes = list(_walk(node, marks, shape))
+    names = [one for one in nodes if isinstance(one, ast.Name)]
+    attributes = [one for one in nodes if isinstance(one, ast.Attribute)]
+    constants = [one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    imports = tuple(bound for one in nodes for bound in _imports(one, module.name))
     # A module used only as `attention.softmax` gives away which part is read; any other use hands over all of it.
-    dotted = [a.value for a in attributes if isinstance(a.value, ast.Name) and isinstance(a.ctx, ast.Load)]
-    bare = {name.id for name in names if not any(name is other for other in dotted)}
-    words = {name.id for name in names}
-    words_after_dot = {a.attr for a in attributes} | {one.attribute or "" for one in imports}
-    packages = {one.module.partition(".")[0] for one in imports} | words
-    if isinstance(node, DEFINITION):
-        binds = {node.name}
-    else:
-        binds = {name.id for name in names if not isinstance(name.ctx, ast.Load)} | {one.bound for one in imports}
-        binds |= {inner.name for inner in ast.walk(node) if isinstance(inner, DEFINITION)}
-    plain = binds and not (effects and not isinstance(node, DEFINITION))
-    label = ", ".join(sorted(binds)) if plain else f"line `{text.strip().splitlines()[0][:50]}`"
+    owners = [one.value for one in attributes if isinstance(one.value, ast.Name) and isinstance(one.ctx, ast.Load)]
+    binds = _binds(node)
+    effects = top.of(node, binds, imports)
+    binds |= {name for one in nodes if isinstance(one, ast.Global) for name in one.names}
+    reads = {word for one in nodes for word in _annotated(one)}
+    for line, looked_up in scopes:
+        if node.lineno <= line <= (node.end_lineno or line):
+            reads |= looked_up
+    evaluated: list[ast.AST | None] = [node]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        evaluated = [*decorators, node.args, node.returns]
+    elif isinstance(node, ast.ClassDef):
+        evaluated = [*decorators, *node.bases, *node.keywords]
+    reads |= {one.id for part in evaluated if part for one in ast.walk(part) if isinstance(one, ast.Name)}
+    first = module.lines[node.lineno - 1].strip()[:50]
+    words = {word for one in imports for word in (*one.module.split("."), one.attribute or "")}
+    called = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
+    # `model.eval()` and `model.modules()` are PyTorch's.
+    said = {one.attr for one in attributes if one.attr != "modules" or id(one) not in called}
+    said = {word for word in said.union(constants) if word.startswith("__") or word not in vars(builtins)}
+    said |= {"importlib" for text in constants if ".py" in text or SNIPPETS in text}
     return Statement(
-        label,
-        sha(ast.dump(node)),
+        ", ".join(sorted(binds)) if binds and (isinstance(node, DEFINITION) or not effects) else f"line `{first}`",
+        sha("\n".join(shape)),
         frozenset(binds),
-        _global_reads(text),
-        opaque=bool(words & OPAQUE_NAMES or words_after_dot & OPAQUE_ATTRIBUTES or packages & OPAQUE_MODULES),
-        anywhere=bool(words & ANYWHERE_NAMES or packages & ANYWHERE_MODULES or _uses_sys_modules(node)),
-        attributes=frozenset((a.value.id, a.attr) for a in attributes if isinstance(a.value, ast.Name)),
-        bare=frozenset(bare),
-        imports=imports,
-        effects=effects,
+        frozenset(reads),
+        frozenset(words | said | {one.id for one in names}) & (OPAQUE | ANYWHERE),
+        frozenset((one.value.id, one.attr) for one in attributes if isinstance(one.value, ast.Name)),
+        frozenset(one.id for one in names if one not in owners),
+        imports,
+        effects,
+        isinstance(node, FUNCTION),
     )
 
 
-def _uses_sys_modules(node: ast.AST) -> bool:
-    """`modules` alone would not do: `model.modules()` is PyTorch's."""
-    return "sys.modules" in (text := ast.unparse(node)) or "from sys import" in text
+def _annotated(node: ast.AST) -> Iterator[str]:
+    """Words of annotations written as text: `typing.get_type_hints` looks them up."""
+    for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+        for part in ast.walk(annotation) if annotation else ():
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                yield from re.findall(r"\w+", part.value)
+
+
+class Node(NamedTuple):
+    """Something an example can depend on. Nodes sort as the book reads, and that order counts."""
+
+    module: str
+    position: int
+    """The position of a statement in its module, or IMPORTED, or WHOLE, or PACKAGE."""
+    name: str = ""
+    """For an import, the name it binds; for a package, its name."""
+
+
+IMPORTED, WHOLE, PACKAGE = -3, -2, -1
 
 
 class Reach:
-    """Everything one example can reach, gathered by following names."""
+    """What leads to what in a book, each step worked out once."""
 
     def __init__(self, book: Book) -> None:
         self.book = book
-        self.parts: dict[str, str] = {}
-        self.touched: set[str] = set()
-        self.opaque = self.anywhere = False
-        self._seen: set[tuple[str, int]] = set()
+        self._steps: dict[Node, list[Node]] = {}
+        self._parts: dict[Node, tuple[str, str]] = {}
+        self._opaque: set[Node] = set()
+        self._packages: dict[str, list[str]] = {}
 
-    def statements(self, module: str) -> tuple[Statement, ...]:
-        found = self.book.modules[module]
-        return statements(found.name, found.path, found.source)
+    def parts(self, example: Example) -> dict[str, str]:
+        """Everything an example can reach, by name, each with its hash."""
+        reached: set[Node] = set()
+        todo = list(self.lookup(example.module, example.function))
+        while todo:
+            while todo:
+                if (node := todo.pop()) not in reached:
+                    reached.add(node)
+                    todo += self._steps[node] if node in self._steps else self._step(node)
+            if not reached.isdisjoint(self._opaque):
+                touched = [Node(node.module, WHOLE) for node in reached if node.position == IMPORTED]
+                todo = [node for node in touched if node not in reached]
+        parts: dict[str, str] = {}
+        for node in sorted(reached & self._parts.keys()):
+            part, digest = self._parts[node]
+            while part in parts:  # a name bound again
+                part += " again"
+            parts[part] = digest
+        return parts
 
-    def touch(self, module: str) -> None:
-        """The module gets imported: its top-level effects count, and those of what it imports."""
-        if module in self.touched or module not in self.book.modules:
+    def _step(self, node: Node) -> list[Node]:
+        self._steps[node] = steps = list(self._after(node))
+        return steps
+
+    def _after(self, node: Node) -> Iterator[Node]:
+        """The nodes that this one leads to."""
+        if node.position == PACKAGE:
+            yield from self._package(node)
             return
-        self.touched.add(module)
-        self.touch("__init__")
-        every = self.statements(module)
-        used = {name for statement in every for name in statement.reads}
-        for index, statement in enumerate(every):
-            if statement.effects:
-                self.visit(module, index)
+        module = self.book.modules[node.module]
+        found = statements(module)
+        if node.position == IMPORTED:
+            self._parts[node] = f"module {node.module}", ""
+            first: dict[str, int] = {}
+            for position, statement in enumerate(found):
+                if statement.effects:
+                    yield Node(node.module, position)
+                for one in () if statement.deferred else statement.imports:
+                    yield from self.load(one)
+                    first.setdefault(one.loaded, position)
+            for loaded, position in first.items():  # the order of what importing runs counts
+                if loaded not in sys.stdlib_module_names:
+                    yield Node(node.module, position, f"import {loaded}")
+            if not found and module.data.strip():  # it cannot be analysed, so it may do anything
+                yield from (Node(name, WHOLE) for name in self.book.modules)
+        elif node.position == WHOLE:
+            self._parts[node] = f"all of {node.module}", sha(module.data)
+            yield from self.touch(node.module)
+            yield from (Node(node.module, position) for position in range(len(found)))
+        elif node.name:
+            imports = [one for one in found[node.position].imports if one.bound == node.name]
+            self._parts[node] = f"{node.module}.{node.name}", sha(repr(imports))
+            yield from self.touch(node.module)
+            for one in imports:
+                yield from self.load(one)
+                if one.attribute and one.package == SNIPPETS:
+                    yield from self.member(one.snippet, one.attribute)
+        else:
+            statement = found[node.position]
+            self._parts[node] = f"{node.module}.{statement.label}", statement.digest
+            if not OPAQUE.isdisjoint(statement.words):
+                self._opaque.add(node)
+            if not ANYWHERE.isdisjoint(statement.words):
+                yield from (Node(name, WHOLE) for name in self.book.modules)
+            yield from self.touch(node.module)
             for one in statement.imports:
-                if one.snippet:
-                    self.touch(one.snippet)
-                if one.attribute == "*" or one.bound not in used:  # imported for its effect
-                    self.follow(one)
+                yield Node(node.module, node.position, one.bound)
+                yield from self.behind(one, statement)
+            for name in statement.reads:
+                yield from self.lookup(node.module, name, statement)
 
-    def visit(self, module: str, index: int) -> None:
-        if (module, index) in self._seen:
-            return
-        self._seen.add((module, index))
-        self.touch(module)
-        statement = self.statements(module)[index]
-        part = f"{module}.{statement.label}"
-        self.parts[part] = sha(self.parts.get(part, "") + statement.digest)
-        self.opaque |= statement.opaque
-        self.anywhere |= statement.anywhere
-        for one in statement.imports:
-            self.follow(one, statement)
-        for name in sorted(statement.reads - {one.bound for one in statement.imports}):
-            self.name(module, name, statement)
+    def lookup(self, module: str, name: str, reader: Statement | None = None) -> Iterator[Node]:
+        """The statements that bind a name at a module's top level; none where nothing does."""
+        for position in binders(self.book.modules[module]).get(name, ()):
+            statement = statements(self.book.modules[module])[position]
+            imports = [one for one in statement.imports if one.bound == name]
+            if not imports or statement.effects or statement.deferred:
+                yield Node(module, position)
+            for one in imports:
+                yield Node(module, position, name)
+                yield from self.behind(one, reader)
 
-    def name(self, module: str, name: str, reader: Statement | None = None) -> bool:
-        """Follow a name as the module's top level binds it. False where nothing binds it."""
-        found = False
-        for index, statement in enumerate(self.statements(module)):
-            if name not in statement.binds:
-                continue
-            found = True
-            targets = [one for one in statement.imports if one.bound == name]
-            for one in targets:
-                self.follow(one, reader)
-            if not targets:
-                self.visit(module, index)
-        return found
-
-    def follow(self, one: Import, reader: Statement | None = None) -> None:
-        """Follow an import to the definition, module or installed package behind it."""
-        if one.snippet is None:
-            if one.module == SNIPPETS:
-                self.anywhere = True
-            elif (one.module, one.attribute) != ("executed", "example"):
-                self.package(one.module.partition(".")[0])
+    def behind(self, one: Import, reader: Statement | None) -> Iterator[Node]:
+        """Where an import binds a module: what `reader` reads of it, which may be all."""
+        if one.package != SNIPPETS:
             return
-        self.touch(one.snippet)
-        if one.snippet not in self.book.modules:
-            return
-        if one.attribute and one.attribute != "*":
-            if f"{one.snippet}.{one.attribute}" in self.book.modules:
-                self.whole(f"{one.snippet}.{one.attribute}")
-            elif not self.name(one.snippet, one.attribute):
-                self.whole(one.snippet)  # a module-level __getattr__, or a star import
-        elif (
-            one.attribute is None
-            and reader
-            and one.bound not in reader.bare
-            and "." not in one.module.removeprefix(f"{SNIPPETS}.")
-        ):
+        bound = one.snippet if one.bound != SNIPPETS else ""  # `import snippets.attention` binds `snippets`
+        bound = _joined(bound, one.attribute) if one.attribute else bound
+        if self._inside(bound) or not (reader and self._file(bound)) or one.bound in reader.bare:
+            yield from (Node(name, WHOLE) for name in (self._file(bound), *self._inside(bound)) if name)
+        else:
             for owner, attribute in reader.attributes:
-                if owner == one.bound and not self.name(one.snippet, attribute):
-                    self.whole(one.snippet)
-        else:
-            self.whole(one.snippet)
+                if owner == one.bound:
+                    yield from self.member(bound, attribute)
 
-    def whole(self, module: str) -> None:
-        """Every statement of the module, and its text with comments and docstrings."""
-        key = f"all of {module}"
-        if key in self.parts or module not in self.book.modules:
-            return
-        self.parts[key] = sha(self.book.modules[module].source)
-        self.touch(module)
-        for index in range(len(self.statements(module))):
-            self.visit(module, index)
+    def member(self, module: str, name: str) -> Iterator[Node]:
+        """What defines a name in a snippet module."""
+        yield from self._all_if_unclear(module, name)
+        if file := self._file(module):
+            yield from self.lookup(file, name)
 
-    def package(self, name: str) -> None:
-        if name in sys.stdlib_module_names:
-            return
-        local = [file for file in (self.book.root / f"{name}.py", self.book.root / name) if file.exists()]
-        if local:
+    def load(self, one: Import) -> Iterator[Node]:
+        """What an import runs: a module, or an installed package."""
+        if one.package == SNIPPETS:
+            yield from self.touch(_joined(one.snippet, one.attribute or ""))
+            yield from self._all_if_unclear(one.snippet, one.attribute) if one.attribute else ()
+        elif one.module != "executed":
+            yield Node("", PACKAGE, one.package)
+
+    def touch(self, module: str) -> Iterator[Node]:
+        """A module, and the packages it is in, get imported."""
+        parts = module.split(".")
+        names = [_joined(*parts[:length], end) for length in range(len(parts) + 1) for end in ("", "__init__")]
+        yield from (Node(name, IMPORTED) for name in names if name in self.book.modules)
+
+    def _all_if_unclear(self, module: str, name: str) -> Iterator[Node]:
+        """The whole module where no statement binds the name: a star, a `__getattr__`, or a name that is not there."""
+        file, within = self._file(module), _joined(module, name)
+        if file and name not in binders(self.book.modules[file]) and not (self._file(within) or self._inside(within)):
+            yield Node(file, WHOLE)
+            yield from (Node(other, WHOLE) for other in self._inside(module))
+
+    def _file(self, module: str) -> str:
+        """The book's name for what `import snippets.<module>` runs; empty where there is none."""
+        return next((name for name in (_joined(module, "__init__"), module) if name in self.book.modules), "")
+
+    def _inside(self, package: str) -> list[str]:
+        if package not in self._packages:
+            start = f"{package}." if package else ""
+            self._packages[package] = [name for name in self.book.modules if name.startswith(start)]
+        return self._packages[package]
+
+    def _package(self, node: Node) -> Iterator[Node]:
+        name = node.name
+        local = [file for file in (self.book.root / name, self.book.root / f"{name}.py") if file.exists()]
+        if local:  # the repository's own code outside the book
             files = sorted(local[0].rglob("*.py")) if local[0].is_dir() else local
-            self.parts[f"files of {name}"] = sha("".join(sha(file.read_bytes()) for file in files))
-        else:
-            self.parts[f"package {name}"] = version(name)
+            self._parts[node] = f"files of {name}", sha("".join(sha(file.read_bytes()) for file in files))
+            yield from (Node(other, WHOLE) for other in self.book.modules)
+            for file in files:
+                for statement in statements(read_module(name, file.name, file.read_bytes())):
+                    yield from (Node("", PACKAGE, one.package) for one in statement.imports if one.package != SNIPPETS)
+        elif name not in sys.stdlib_module_names:
+            self._parts[node] = f"package {name}", version(name)
+            if version(name) == MISSING and name in self.book.modules:  # sys.path may lead to the book's own module
+                yield from (Node(other, WHOLE) for other in self.book.modules)
 
-    def settle(self) -> None:
-        """Add the whole modules that opaque code asks for, until nothing new turns up."""
-        size = -1
-        while size != len(self.parts) and (self.opaque or self.anywhere):
-            size = len(self.parts)
-            for module in list(self.book.modules if self.anywhere else self.touched):
-                self.whole(module)
+
+def _joined(*parts: str) -> str:
+    return ".".join(filter(None, parts))
+
+
+MISSING = "missing"
 
 
 @lru_cache(maxsize=256)
@@ -373,8 +510,8 @@ def version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        owners = _distributions().get(package, [])
-        return ", ".join(f"{owner} {importlib.metadata.version(owner)}" for owner in sorted(set(owners))) or "missing"
+        owners = sorted(set(_distributions().get(package, [])))
+        return ", ".join(f"{owner} {importlib.metadata.version(owner)}" for owner in owners) or MISSING
 
 
 @lru_cache(maxsize=1)
@@ -394,25 +531,25 @@ class Fingerprints:
 
     def __init__(self, book: Book) -> None:
         self.book = book
+        self._reach = Reach(book)
         self._known: dict[str, Fingerprint] = {}
 
     def of(self, name: str) -> Fingerprint:
-        if name not in self._known:
-            self._known[name] = self._compute(self.book.examples[name])
+        for one in self.book.order([name]) if name not in self._known else ():
+            if one not in self._known:
+                self._known[one] = self._compute(self.book.examples[one])
         return self._known[name]
 
     def _compute(self, example: Example) -> Fingerprint:
-        reach = Reach(self.book)
-        reach.name(example.module, example.function)
-        reach.settle()
         options = example.options
-        parts = reach.parts | {f"need {need}": self.of(need).digest for need in example.needs}
+        parts = self._reach.parts(example)
+        parts |= {f"need {need}": self._known[need].digest for need in example.needs}
         parts |= {f"file {file}": file_digest(self.book.root, file) for file in options.files}
         parts["options"] = json.dumps([options.raises, options.threads, options.alone])
         parts["python"] = "{}.{}".format(*sys.version_info)
         parts["machine"] = f"{platform.system()} {platform.machine()}"
         parts["engine"] = _engine()
-        return Fingerprint(sha(json.dumps(parts, sort_keys=True)), parts)
+        return Fingerprint(sha(json.dumps(parts)), parts)
 
 
 def file_digest(root: Path, path: str) -> str:
@@ -439,4 +576,6 @@ def differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
             words.append(f"now uses {part}")
         else:
             words.append(f"{part} changed" if after is not None else f"no longer uses {part}")
+    if not words and list(old) != list(new):
+        words.append("its statements stand in another order")
     return words

@@ -3,8 +3,14 @@
 Chapters are read with a Markdown parser, so code, mathematics, links, headings and comments are known for what they
 are. A number may stand in a sentence that cites a source, in a name (GPT-2), in a date, or on a line that carries
 `<!-- constant: why -->`. Every other number is bound to a value or goes.
+
+What it cannot see: numbers in words ("three times", "half"), in mathematics, in code and in pictures; a wrong number
+in a sentence that cites; a count that reads like a year ("1950 steps") or like part of a name ("top-5", "n/2").
+It does not look at headings, titles of notes and tabs, addresses, and what stands in `<code>`, `<pre>` or `<svg>`.
 """
 
+import ast
+import html
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -18,28 +24,38 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from executed.book import Problem
 from executed.citations import CITATION
-from executed.render import directives
+from executed.markup import directives
 
-MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-# What may hold digits: names that begin with a letter, dates, and years.
-ALLOWED = re.compile(
-    rf"\b\d{{1,2}} (?:{MONTHS})(?: \d{{4}})?|\b(?:{MONTHS})(?: \d{{1,2}},?)? \d{{4}}|\b\d{{4}}-\d{{2}}-\d{{2}}"
-    r"|\b(?:19|20)(?:[0-3]\d|[4-9]\d(?<=19\d\d))\b(?![.,]\d)|\b[^\W\d][\w.]*(?:[-\u2010\u2011/]\w+)*"
-)
-NUMBER = re.compile(
-    r"[-+\u2212]?\d[\d.,\u202f]*(?:[eE][-+]?\d+)?\s?%?|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2089\u2150-\u218b]+"
-)
-SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\W\da-z]|[\"'(\[*])")
-CONSTANT = re.compile(r"<!--\s*constant:\s*\S[^>]*-->")
 STAND_IN = "\ue000"
-"""Stands for a directive while a chapter is parsed; it is no digit and no letter of any word."""
+"""Stands for directives, code, mathematics, names and dates; it is no digit and no letter of any word."""
+MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+FIGURES = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2089\u2150-\u218b\u2460-\u249b\u24ea-\u24ff\u2776-\u2793"
+"""Superscripts, fractions, Roman and circled numbers: numbers that are no digits to Python."""
+# What may hold digits: addresses, dates, years, and names that begin with a letter.
+ALLOWED = re.compile(
+    rf"""
+    (?:https?://|www\.)[^\s{STAND_IN}]+
+    | \b\d{{1,2}}\ (?:{MONTHS})(?:\ \d{{4}})? | \b(?:{MONTHS})(?:\ \d{{1,2}},?)?\ \d{{4}} | \b\d{{4}}-\d{{2}}-\d{{2}}\b
+    | (?<![\d.,])(?:19|20)(?!00)(?:[0-3]\d|(?<=19)\d\d)\b(?![.,]\d|\s?%)
+    | \b(?![{FIGURES}])[^\W\d_][\w.]*(?:[-\u2010\u2011/]\w+)*
+    """,
+    re.X,
+)
+NUMBER = re.compile(rf"[-+\u2212]?\d[\d.,\u202f]*(?:[eE][-+\u2212]?\d+)?(?:\s?%)?|[{FIGURES}]+")
+ABBREVIATIONS = frozenset("e.g. i.e. cf. al. vs. ca. Fig. Figs. Eq. Eqs. Sec. Ch. No. Vol. vol. p. pp. tr.".split())
+SENTENCE_END = re.compile(rf"(?<=[.!?\u2026])[\"'\u201d\u2019)\]{STAND_IN}]*\s+")
+QUOTED = re.compile(r'''"((?:\\.|[^"\\\n])*)"|\'((?:\\.|[^'\\\n])*)\'''')
+CONSTANT = re.compile(r"<!--\s*constant:\s*\S[^>]*-->")
+TITLE = re.compile(r'^[ \t]*(?:!!!|\?\?\?\+?|===[!+]*)[ \t][\w \t-]*"[^"\n]*"', re.M)
+ATTRIBUTES = re.compile(r"""\{:?[ \t]*(?:(?:[.#][\w:.-]+|[\w-]+=(?:"[^"\n]*"|'[^'\n]*'|[^\s}]+))[ \t]*)+\}""")
 
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
     # Four spaces mean the inside of an admonition, tab or list here: there is no indented code.
-    parser = MarkdownIt("commonmark").enable("table").enable("strikethrough").disable("code")
-    return parser.use(front_matter_plugin).use(footnote_plugin).use(dollarmath_plugin, double_inline=True)
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("code")
+    parser.use(front_matter_plugin).use(footnote_plugin, inline=False)
+    return parser.use(dollarmath_plugin, double_inline=True, allow_space=False)
 
 
 def naked_numbers(source: str, path: str) -> list[Problem]:
@@ -62,14 +78,15 @@ def naked_numbers(source: str, path: str) -> list[Problem]:
 
 def _without_directives(source: str, path: str) -> tuple[str, list[tuple[str, int]]]:
     """The chapter with a stand-in for each directive, and the texts (alt, caption) that directives hold."""
-    pieces: list[str] = []
-    texts, done = [], 0
+    pieces, texts, done = [], [], 0
     for directive in directives(source, path, []):
         inside = source[directive.start : directive.end]
         pieces += [source[done : directive.start], STAND_IN + "\n" * inside.count("\n")]
         done = directive.end
-        for text in re.findall(r'"((?:[^"\\]|\\.)*)"', inside.partition(",")[2]):
-            texts.append((_without_directives(text, path)[0], directive.line))
+        if isinstance(directive.expression, ast.Call) and not CONSTANT.search(inside):
+            for text in list(QUOTED.finditer(inside))[1:]:  # the first is a name
+                line = directive.line + inside.count("\n", 0, text.start())
+                texts.append((_without_directives(text[1] or text[2] or "", path)[0], line))
     return "".join([*pieces, source[done:]]), texts
 
 
@@ -77,55 +94,91 @@ def _prose(source: str) -> Iterator[tuple[str, int]]:
     """Each run of prose with its line: paragraphs, list items, table cells and the text in raw HTML."""
     heading = False
     for token in _parser().parse(source):
+        line = (token.map or [0])[0] + 1
         if token.type in ("heading_open", "heading_close"):
             heading = token.type == "heading_open"
         elif token.type == "inline" and not heading:
-            yield _inline(token), (token.map or [0])[0] + 1
+            yield _shown(_inline(token)), line
         elif token.type == "html_block":
-            yield _text_of_html(token.content), (token.map or [0])[0] + 1
+            yield _shown(token.content), line
 
 
 def _inline(token: Token) -> str:
+    """A run of prose as HTML, with stand-ins for code and mathematics."""
     pieces = []
+    address = False
     for child in token.children or []:
+        if child.type in ("link_open", "link_close"):
+            address = child.type == "link_open" and child.markup == "autolink"
         if child.type == "text":
-            pieces.append(child.content)
+            pieces.append(STAND_IN if address else html.escape(child.content))
         elif child.type in ("softbreak", "hardbreak"):
             pieces.append("\n")
+        elif child.type == "html_inline":
+            pieces.append(child.content)
         elif child.type == "image":
-            pieces.append(f" {child.content} ")
-        elif child.type not in ("html_inline", "em_open", "em_close", "strong_open", "strong_close"):
-            pieces.append("\ue001" + "\n" * child.content.count("\n"))  # code, mathematics, links' ends
-    # `!!! note "Title"` and `=== "Tab"` are headings of their own.
-    return re.sub(r'^(?:!!!|\?\?\?\+?|===!?\+?) ?[\w ]*"[^"\n]*"', "", "".join(pieces))
+            pieces.append(html.escape(f" {child.content}. {child.attrs.get('title', '')} "))
+        elif child.type == "link_open" and "title" in child.attrs:
+            pieces.append(html.escape(f" {child.attrs['title']}. "))
+        elif child.type not in ("em_open", "em_close", "strong_open", "strong_close", "s_open", "s_close"):
+            pieces.append(STAND_IN + "\n" * child.content.count("\n"))
+    return "".join(pieces)
 
 
-class _Text(HTMLParser):
-    """Collects what a block of raw HTML shows."""
+class _Shown(HTMLParser):
+    """Collects what HTML shows, line by line."""
+
+    UNSEEN = ("code", "pre", "kbd", "samp", "script", "style", "svg", "math")
 
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[str] = []
+        self.unseen: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        shown = [f" {text}. " for name, text in attributes if name in ("alt", "title", "aria-label") and text]
+        self.pieces.append(" ".join("".join(shown).split("\n")) + "\n" * (self.get_starttag_text() or "").count("\n"))
+        if tag in self.UNSEEN:
+            self.unseen.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attributes)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.unseen:
+            del self.unseen[self.unseen.index(tag) :]
+            self.pieces.append(STAND_IN)
 
     def handle_data(self, data: str) -> None:
-        self.pieces.append(data)
+        self.pieces.append("\n" * data.count("\n") if self.unseen else data)
+
+    def handle_comment(self, data: str) -> None:
+        self.pieces.append("\n" * data.count("\n"))
 
 
-def _text_of_html(block: str) -> str:
-    reader = _Text()
-    reader.feed(block)
-    return "".join(reader.pieces)
+def _shown(markup: str) -> str:
+    reader = _Shown()
+    reader.feed(markup)
+    reader.close()
+    text = "".join(reader.pieces)
+    return ATTRIBUTES.sub(STAND_IN, TITLE.sub(STAND_IN, text))
 
 
 def _numbers(text: str, line: int) -> Iterator[tuple[int, str]]:
-    start = 0
-    for end in [*(found.end() for found in SENTENCE_END.finditer(text)), len(text)]:
-        sentence = text[start:end]
+    for sentence in _sentences(text):
         if not CITATION.search(sentence):
-            bare = ALLOWED.sub(lambda found: "\n" * found[0].count("\n") or "\ue001", sentence)
+            bare = ALLOWED.sub(lambda found: "\n" * found[0].count("\n") or STAND_IN, sentence)
             for found in NUMBER.finditer(bare):
-                yield (
-                    line + text.count("\n", 0, start) + bare.count("\n", 0, found.start()),
-                    found[0].strip(" .,"),
-                )
-        start = end
+                yield line + bare.count("\n", 0, found.start()), found[0].strip(" .,\n")
+        line += sentence.count("\n")
+
+
+def _sentences(text: str) -> Iterator[str]:
+    start = 0
+    for found in SENTENCE_END.finditer(text):
+        *_, word = text[max(start, found.start() - 8) : found.start()].split()
+        if word.lstrip("(") not in ABBREVIATIONS:
+            yield text[start : found.end()]
+            start = found.end()
+    yield text[start:]

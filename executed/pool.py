@@ -16,6 +16,8 @@ from executed.worker import ENVIRONMENT, end_group
 MOST_OUTPUT = 2**20
 """Bytes an example may print."""
 TICK = 0.05
+FORKS = hasattr(os, "fork") and sys.platform != "darwin"
+"""macOS has fork, but its frameworks may not survive one; there and on Windows each example starts afresh."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Pool:
 
     def run(self, folder: Path, timeout: float) -> Ended:
         """Run the job in `folder` and wait for its end. Safe to call from several threads."""
-        if not hasattr(os, "fork"):
+        if not FORKS:
             return run_apart(folder, timeout)
         for _ in range(2):  # a second time if the server died under it
             ended = self._run(folder, timeout)

@@ -2,7 +2,7 @@
 
 docs/reference_figures.toml lists them. `kind` says how ours is held against what was published:
 
-exact   equal after rounding to the printed digits (`digits`, default 3)
+exact   equal to the last digit that was printed (`8.00` means two decimals); whole numbers and words exactly
 close   no number differs by more than `tol`
 factor  each number within a factor of `tol` of the published one (a list `first` = its own absolute tolerance)
 order   the same order of magnitude: within a factor of ten
@@ -13,11 +13,12 @@ hub     needs published weights; open where they cannot be had
 
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from executed.book import Problem, nearest
+from executed.book import BookError, Problem, nearest
 from executed.lint import naked_numbers
 from executed.store import Result
 
@@ -36,7 +37,6 @@ class ReferenceFigure:
     kind: str
     ours: str = ""
     tol: Any = None
-    digits: int = 3
     note: str = ""
 
     def verdict(self, value: Any) -> str:
@@ -64,34 +64,49 @@ def _each(test: Callable[[ReferenceFigure, Any, Any], bool]) -> Callable[[Refere
 
 
 def _equal(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
-    if isinstance(published, bool | str):
+    if not isinstance(published, Decimal):
         return bool(published == ours)
-    return bool(abs(ours - published) <= 0.5 * 10.0**-figure.digits * (1 + 1e-9))
+    return bool(abs(ours - float(published)) <= 0.5 * 10.0 ** -decimals(published) * (1 + 1e-9))
+
+
+def decimals(published: Decimal) -> int:
+    """How many decimals a number was published with: two for 8.00."""
+    return max(0, -int(published.as_tuple().exponent))
 
 
 def _within_factor(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
     factor = 10.0 if figure.kind == "order" else float(figure.tol)
-    return bool(ours > 0 and 1 / factor <= ours / published <= factor)
+    return bool(ours > 0 and 1 / factor <= ours / float(published) <= factor)
 
 
 COMPARE: dict[str, Callable[[ReferenceFigure, Any], bool]] = {
     "exact": _each(_equal),
-    "close": _each(lambda figure, published, ours: abs(ours - published) <= figure.tol),
+    "close": _each(lambda figure, published, ours: abs(ours - float(published)) <= figure.tol),
     "factor": _each(_within_factor),
     "order": _each(_within_factor),
-    "within": lambda figure, ours: all(
-        low <= published <= high for published, (low, high) in zip(figure.published, ours, strict=True)
-    ),
+    "within": lambda figure, ours: all(low <= one <= high for one, (low, high) in zip(figure.published, ours)),
     "shape": lambda figure, ours: ours is True,
-    "hub": _each(lambda figure, published, ours: abs(ours - published) <= figure.tol),
+    "hub": _each(lambda figure, published, ours: abs(ours - float(published)) <= figure.tol),
 }
 
 
 def read(root: Path) -> list[ReferenceFigure]:
-    """The reference figures of the book at `root`; none where there is no list."""
-    file = root / FILE
-    tables = tomllib.loads(file.read_text("utf-8")).get("figure", []) if file.exists() else []
+    """The reference figures of the book at `root`; none where there is no list. Raises BookError for a malformed one."""
+    text = (root / FILE).read_text("utf-8") if (root / FILE).exists() else ""
+    known = [item.name for item in fields(ReferenceFigure)]
+    try:
+        tables = tomllib.loads(text, parse_float=Decimal).get("figure", [])  # Decimal keeps the digits as printed
+    except tomllib.TOMLDecodeError as error:
+        raise BookError(Problem(FILE, 1, f"this is not TOML: {error}")) from None
+    for table in tables:
+        for key in table.keys() - set(known):
+            raise BookError(Problem(FILE, _line(text, table), f"a figure has no {key}{nearest(key, known)}"))
     return [ReferenceFigure(**table) for table in tables]
+
+
+def _line(text: str, table: dict[str, Any]) -> int:
+    wanted = f'"{table.get("id", "")}"'
+    return next((number for number, line in enumerate(text.splitlines(), 1) if wanted in line), 1)
 
 
 def ours(figure: ReferenceFigure, results: dict[str, Result]) -> Any:
@@ -114,9 +129,9 @@ def ours(figure: ReferenceFigure, results: dict[str, Result]) -> Any:
 def check(root: Path, results: dict[str, Result], failed: set[str]) -> list[Problem]:
     """Reference figures that ours does not reach, and names that lead nowhere."""
     problems = []
-    lines = (root / FILE).read_text("utf-8").splitlines() if (root / FILE).exists() else []
+    text = (root / FILE).read_text("utf-8") if (root / FILE).exists() else ""
     for figure in read(root):
-        line = next((number for number, text in enumerate(lines, 1) if f'"{figure.id}"' in text), 1)
+        line = _line(text, {"id": figure.id})
         problems += [Problem(FILE, line, problem.message) for problem in naked_numbers(figure.note, FILE)]
         if figure.kind not in COMPARE:
             problems.append(Problem(FILE, line, f"there is no kind {figure.kind!r}{nearest(figure.kind, COMPARE)}"))

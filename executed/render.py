@@ -1,11 +1,7 @@
-"""Turns a chapter into Markdown: directives become the code, output, figures and numbers they name.
-
-Directives are Python expressions between double braces and are parsed as such. They are left alone in code and
-comments. Whatever comes from a snippet is fenced or escaped, so it can never become HTML or Markdown of the page.
-"""
+"""Turns a chapter into Markdown: each directive becomes the code, output, figures or number that it names."""
 
 import ast
-import html
+import itertools
 import posixpath
 import re
 import textwrap
@@ -14,29 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from executed.book import Book, Example, Problem, nearest
-from executed.citations import Bibliography, cited_keys
-from executed.numbers import DEFAULT_DIGITS, FILTERS, formatted
+from executed.capture import visible
+from executed.citations import CITATION, Bibliography, cited_keys
+from executed.markup import Directive, Stretch, directives, escaped, fenced, parts
+from executed.numbers import DEFAULT_DIGITS, FILTERS, formatted, listed
 from executed.store import Failure, Result
 
 BLOCKS = {"code": (), "example": ("alt", "caption"), "output": (), "figure": ("alt", "caption", "number")}
-# What the search for directives steps over, and the braces it looks for.
-TOKEN = re.compile(
-    r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?:[^\n]*\n)*?[ \t]*(?P=fence)[`~]*[ \t]*$|<!--[\s\S]*?-->"
-    r"|(?<!`)(?P<ticks>`+)(?!`)(?:[^`\n]|\n(?!\s*\n)|(?!(?P=ticks)(?!`))`)+?(?P=ticks)(?!`)|(?P<open>\{\{)",
-    re.M,
-)
-
-
-@dataclass(frozen=True)
-class Directive:
-    """`{{ ... }}` in a chapter: what is between the braces, and where."""
-
-    expression: ast.expr
-    start: int
-    end: int
-    line: int
-    indent: str | None
-    """The white space before it where it stands alone on its line, else None."""
+MOST_DECIMALS = 20
 
 
 @dataclass
@@ -53,43 +34,6 @@ class Page:
     cited: list[str] = field(default_factory=list)
 
 
-def directives(source: str, path: str, problems: list[Problem]) -> Iterator[Directive]:
-    """The directives of a chapter, in order; what cannot be read as one becomes a problem."""
-    position = 0
-    while found := TOKEN.search(source, position):
-        position = found.end()
-        if not found["open"]:
-            continue
-        line = source.count("\n", 0, found.start()) + 1
-        expression, end = _expression(source, found.end())
-        if expression is None:
-            problems.append(
-                Problem(
-                    path,
-                    line,
-                    'this {{ is not a directive that can be read; write `{{ code("...") }}`'
-                    " or `{{ chapter.example.value | num(2) }}` (in mathematics, `{ {`)",
-                )
-            )
-            continue
-        position = end
-        before = source[source.rfind("\n", 0, found.start()) + 1 : found.start()]
-        after = source[end : source.find("\n", end) if "\n" in source[end:] else len(source)]
-        alone = not before.strip() and not after.strip()
-        yield Directive(expression, found.start(), end, line, before if alone else None)
-
-
-def _expression(source: str, start: int) -> tuple[ast.expr | None, int]:
-    """Parse up to the closing braces. Text inside may hold directives of its own, so try each `}}` in turn."""
-    end = source.find("}}", start)
-    while end >= 0 and end - start < 5000:
-        try:
-            return ast.parse(f"({source[start:end].strip()}\n)", mode="eval").body, end + 2
-        except SyntaxError:
-            end = source.find("}}", end + 1)
-    return None, start
-
-
 class Renderer:
     """Renders the chapters of one book with one set of results."""
 
@@ -98,54 +42,62 @@ class Renderer:
         book: Book,
         results: dict[str, Result],
         failures: dict[str, Failure],
-        generated: dict[str, Callable[[str], str]] | None = None,
+        generated: dict[str, Callable[[str, Callable[[str], str]], str]] | None = None,
     ) -> None:
         self.book, self.results, self.failures = book, results, failures
         self.generated = generated or {}
         self.bibliography = Bibliography(book.root)
-        self.shown_in: dict[str, str] = {}
+        self.shown_in: dict[str, list[str]] = {}
 
     def find_examples(self, pages: list[Page]) -> None:
-        """Learn which page shows which example, for the links from the examples that need it."""
+        """Learn which pages show which example, for the links from the examples that need it."""
         for page in pages:
             for directive in directives(page.source, page.path, []):
-                call = directive.expression
-                if isinstance(call, ast.Call) and ast.unparse(call.func) == "example" and call.args:
-                    name = getattr(call.args[0], "value", None)
-                    self.shown_in.setdefault(str(name), page.path)
+                match directive.expression:
+                    case ast.Call(func=ast.Name("example"), args=[ast.Constant(str(name)), *_]):
+                        self.shown_in.setdefault(name, []).append(page.path)
 
     def render(self, page: Page, language: str) -> None:
         """Fill in the page's text and figures, and note its problems."""
-        pieces, done = [], 0
-        for directive in directives(page.source, page.path, page.problems):
-            start = directive.start - len(directive.indent or "")
-            pieces.append(page.source[done:start])
-            pieces.append(_Expansion(self, page, language, directive.line).expand(directive))
-            done = directive.end
-        pieces.append(page.source[done:])
-        page.text = self._cite(page, "".join(pieces), language)
+        found, problems = parts(page.source, page.path)
+        page.problems += problems
+        # What snippets left is never looked at again: only the author's own prose can cite.
+        done = [
+            _Expansion(self, page, language, part.line).expand(part)
+            if isinstance(part, Directive)
+            else self._cited(page, part, language)
+            if part.prose
+            else part.text
+            for part in found
+        ]
+        page.text = "".join(done).rstrip("\n") + "\n" + self.bibliography.section(page.cited, language)
 
-    def _cite(self, page: Page, text: str, language: str) -> str:
-        page.cited = []
-        pieces, done = [], 0
-        for found in [*TOKEN.finditer(text), None]:
-            prose = text[done : found.start() if found else len(text)]
-            page.cited += [key for key in cited_keys(prose) if key not in page.cited]
-            pieces.append(self.bibliography.link(prose))
-            if found:
-                pieces.append(found[0])
-                done = found.end()
-        for key in page.cited:
-            if key not in self.bibliography:
-                line = page.source.count("\n", 0, max(page.source.find(f"@{key}"), 0)) + 1
-                page.problems.append(
-                    Problem(
-                        page.path,
-                        line,
-                        f"docs/references.bib has no entry {key}{self.bibliography.nearest(key)}",
-                    )
-                )
-        return "".join(pieces).rstrip("\n") + "\n" + self.bibliography.section(page.cited, language)
+    def _cited(self, page: Page, prose: Stretch, language: str) -> str:
+        def link(found: re.Match[str]) -> str:
+            keys = cited_keys(found[0])
+            for key in keys:
+                if key not in self.bibliography:
+                    line = prose.line + prose.text.count("\n", 0, found.start())
+                    message = f"docs/references.bib has no entry {key}{self.bibliography.nearest(key)}"
+                    page.problems.append(Problem(page.path, line, message))
+                elif key not in page.cited:
+                    page.cited.append(key)
+            return self.bibliography.link(keys, language)
+
+        return CITATION.sub(link, prose.text)
+
+    def page_of(self, name: str, asking: str) -> str | None:
+        """The page that shows an example, if possible the asking page or one of its folder, so of its language."""
+        pages = self.shown_in.get(name, [])
+        folder = posixpath.dirname(asking)
+        return min(pages, key=lambda page: (page != asking, posixpath.dirname(page) != folder), default=None)
+
+
+class _Trouble(Exception):
+    """What is wrong with a directive; becomes a problem of its page."""
+
+
+_FAILED = object()
 
 
 class _Expansion:
@@ -156,79 +108,86 @@ class _Expansion:
         self.language, self.line = language, line
 
     def expand(self, directive: Directive) -> str:
-        expression = directive.expression
-        call = expression if isinstance(expression, ast.Call) else None
-        word = ast.unparse(call.func) if call else ""
         try:
-            if call is None:
-                return (directive.indent or "") + escaped(self.value(expression))
-            if directive.indent is None:
-                raise _Trouble(f"{word}(...) stands alone on its line, with nothing before or after it")
-            block = self.block(word, call)
+            if not isinstance(directive.expression, ast.Call):
+                return escaped(self.value(directive.expression), directive.opens)
+            return self.block(directive.expression, directive.indent)
         except _Trouble as trouble:
-            self.problem(str(trouble))
-            return (directive.indent or "") + "**(?)**"
-        return textwrap.indent(f"{block}\n", directive.indent)
+            self.page.problems.append(Problem(self.page.path, self.line, str(trouble)))
+            return "**(?)**"
 
-    def problem(self, message: str) -> None:
-        self.page.problems.append(Problem(self.page.path, self.line, message))
-
-    def block(self, word: str, call: ast.Call) -> str:
-        if word in self.renderer.generated:
-            return self.renderer.generated[word](self.language)
-        if word not in BLOCKS:
-            known = [*BLOCKS, *self.renderer.generated]
+    def block(self, call: ast.Call, indent: str | None) -> str:
+        """A block, set apart by blank lines, at the indentation of its directive."""
+        word = ast.unparse(call.func)
+        known = [*BLOCKS, *self.renderer.generated]
+        if word not in known:
             raise _Trouble(f"there is no directive {word}(...){nearest(word, known)}; there are {', '.join(known)}")
-        name, options = self._arguments(word, call)
+        if indent is None:
+            raise _Trouble(f"{word}(...) stands alone on its line, with nothing before or after it")
+        if word in BLOCKS:
+            block = self._shown(word, *self._arguments(word, call))
+        elif call.args or call.keywords:
+            raise _Trouble(f"{word}() takes nothing between its parentheses")
+        else:
+            block = self.renderer.generated[word](self.language, self.link)
+        return re.sub(r"\n(?!\n|\Z)", f"\n{indent}", f"\n{block}\n")
+
+    def _arguments(self, word: str, call: ast.Call) -> tuple[str, dict[str, Any]]:
+        match call.args:
+            case [ast.Constant(str(name))]:
+                pass
+            case _:
+                raise _Trouble(f'write one name in quotes: {word}("chapter.name")')
+        options = {}
+        for keyword in call.keywords:
+            option, allowed = keyword.arg or "**", BLOCKS[word]
+            if option not in allowed:
+                takes = ", ".join(allowed) or "no options"
+                raise _Trouble(f"{word}(...) takes {takes}, not {option}={nearest(option, allowed)}")
+            try:
+                options[option] = ast.literal_eval(keyword.value)
+            except (ValueError, TypeError):
+                raise _Trouble(f"{option}= is a plain value: text in quotes, a list of such texts, or a number") from None
+        return name, options
+
+    def _shown(self, word: str, name: str, options: dict[str, Any]) -> str:
         if word == "code":
             return self.code(name)
         example = self.example(name)
         if name in self.renderer.failures:
             return failure_block(self.renderer.failures[name])
-        result = self.renderer.results[name]
+        result = self.result(name)
+        numbers = list(range(1, len(result.figures) + 1))
         if word == "output":
             if not result.text:
                 raise _Trouble(f"{name} prints nothing")
             return fenced(result.text, ".text .output")
         if word == "figure":
             number = options.get("number", 1)
-            if not isinstance(number, int) or not 1 <= number <= len(result.figures):
-                raise _Trouble(f"{name} draws {len(result.figures)} figures, and figure {number} is asked for")
+            if number not in numbers or isinstance(number, bool):
+                raise _Trouble(f"{name} draws {len(numbers)} figure(s), and figure {number} is asked for")
             return self.figures(result, options, [number])
-        parts = [self._needs_line(example), fenced(self._body(example), f".python #{name}")]
-        parts += [fenced(result.text, ".text .output")] if result.text else []
-        parts += [self.figures(result, options, list(range(1, len(result.figures) + 1)))] if result.figures else []
-        return "\n\n".join(part for part in parts if part)
-
-    def _arguments(self, word: str, call: ast.Call) -> tuple[str, dict[str, Any]]:
-        if len(call.args) != 1 or not isinstance(call.args[0], ast.Constant) or not isinstance(call.args[0].value, str):
-            raise _Trouble(f'write the name in quotes: {word}("chapter.name")')
-        options = {}
-        for keyword in call.keywords:
-            if keyword.arg not in BLOCKS[word]:
-                allowed = ", ".join(BLOCKS[word]) or "no options"
-                raise _Trouble(
-                    f"{word}(...) takes {allowed}, not {keyword.arg}={nearest(str(keyword.arg), BLOCKS[word])}"
-                )
-            try:
-                options[keyword.arg] = ast.literal_eval(keyword.value)
-            except ValueError:
-                raise _Trouble(f"{keyword.arg}= is text in quotes, or a list of such texts") from None
-        return call.args[0].value, options
+        blocks = [self._needs_line(example), fenced(example.body or "pass", f".python #{name}")]
+        blocks += [fenced(result.text, ".text .output")] if result.text else []
+        blocks += [self.figures(result, options, numbers)] if numbers or options else []
+        return "\n\n".join(filter(None, blocks))
 
     def code(self, name: str) -> str:
-        module, _, definition = name.partition(".")
-        while module not in self.book.modules and definition:
-            head, _, definition = definition.partition(".")
-            module = f"{module}.{head}"
-        if module not in self.book.modules:
-            raise _Trouble(f"there is no snippet module for {name}{nearest(name.partition('.')[0], self.book.modules)}")
-        found = self.book.modules[module]
-        if found.problems and definition not in found.definitions:
-            raise _Trouble(f"{name} cannot be shown: {found.problems[0]}")
-        if definition not in found.definitions:
-            raise _Trouble(f"{found.path} defines no {definition}{nearest(definition, found.definitions)}")
-        return fenced(textwrap.dedent(found.text(found.definitions[definition])), f".python #{name}")
+        words = name.split(".")
+        modules = [".".join(words[:length]) for length in range(len(words), 0, -1)]
+        module = next((self.book.modules[module] for module in modules if module in self.book.modules), None)
+        if module is None:
+            raise _Trouble(f"there is no snippet module for {name}{nearest(words[0], self.book.modules)}")
+        definition = name.removeprefix(module.name).removeprefix(".")
+        if definition not in module.definitions:
+            if module.problems:
+                raise _Trouble(f"{name} cannot be shown: {module.problems[0]}")
+            raise _Trouble(
+                f"{module.path} defines no {definition}{nearest(definition, module.definitions)}"
+                if definition
+                else f'say which definition of {module.path}: code("{name}....")'
+            )
+        return fenced(_dedented(module.text(module.definitions[definition])), f".python #{name}")
 
     def example(self, name: str) -> Example:
         if name not in self.book.examples:
@@ -236,22 +195,25 @@ class _Expansion:
         self.page.used.setdefault(name, self.line)
         return self.book.examples[name]
 
-    def _body(self, example: Example) -> str:
-        module = self.book.modules[example.module]
-        return textwrap.dedent("\n".join(module.text(span) for span in example.body)) or "pass"
+    def result(self, name: str) -> Result:
+        if name not in self.renderer.results:
+            raise _Trouble(f"{name} has no result yet")
+        return self.renderer.results[name]
+
+    def link(self, name: str) -> str:
+        """The address of the code of an example, as seen from this page; empty where no page shows it."""
+        page = self.renderer.page_of(name, self.page.path)
+        here = posixpath.dirname(self.page.path)
+        return f"{'' if page == self.page.path else posixpath.relpath(page, here)}#{name}" if page else ""
 
     def _needs_line(self, example: Example) -> str:
-        links = []
-        for parameter, need in zip(example.parameters, example.needs, strict=True):
-            page = self.renderer.shown_in.get(need)
-            target = posixpath.relpath(page, posixpath.dirname(self.page.path)) if page else ""
-            link = "" if page == self.page.path else target
-            links.append(f"[`{parameter}`]({link}#{need})" if page else f"`{parameter}`")
+        pairs = [(parameter, self.link(need)) for parameter, need in zip(example.parameters, example.needs, strict=True)]
+        links = [f"[`{parameter}`]({link})" if link else f"`{parameter}`" for parameter, link in pairs]
         word = {"vi": "Dùng kết quả của"}.get(self.language, "Uses the result of")
         return f"{word} {', '.join(links)}\n{{: .needs }}" if links else ""
 
     def figures(self, result: Result, options: dict[str, Any], numbers: list[int]) -> str:
-        alts, captions = (self._texts(options.get(kind), kind, len(numbers)) for kind in ("alt", "caption"))
+        alts, captions = (self._texts(options.get(kind, []), kind, len(numbers)) for kind in ("alt", "caption"))
         if not all(alts):
             raise _Trouble(
                 f'{result.name} draws {len(numbers)} figure(s): each needs alt="...", for those who cannot see it'
@@ -266,158 +228,154 @@ class _Expansion:
         return "\n\n".join(blocks)
 
     def _texts(self, given: Any, kind: str, count: int) -> list[str]:
-        texts = given if isinstance(given, list) else [given or ""] * (count if not given else 1)
+        """One alt text or caption for each figure, with the values that it quotes in place."""
+        texts = [given] if isinstance(given, str) else given or [""] * count
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise _Trouble(f"{kind}= is text in quotes, or a list of such texts")
         if len(texts) != count:
             raise _Trouble(f"{kind}= has {len(texts)} text(s) for {count} figure(s); give a list with one for each")
-        return [self._filled(text) for text in texts]
+        return [self._filled(text, kind) for text in texts]
 
-    def _filled(self, text: str) -> str:
-        """Alt text or a caption with the values it quotes in place."""
-        pieces, done = [], 0
-        for directive in directives(text, self.page.path, self.page.problems):
-            pieces += [text[done : directive.start], self.value(directive.expression)]
-            done = directive.end
-        return " ".join("".join([*pieces, text[done:]]).split())
+    def _filled(self, text: str, kind: str) -> str:
+        found, problems = parts(text, self.page.path)
+        if problems:
+            raise _Trouble(f"in {kind}=: {problems[0].message}")
+        if CITATION.search(text):
+            raise _Trouble(f"{kind}= can hold no citation: cite in the sentence before the figure")
+        shown = (self.value(part.expression) if isinstance(part, Directive) else part.text for part in found)
+        return "".join(shown).strip()
 
     def value(self, expression: ast.expr) -> str:
         """A value that prose quotes, formatted for the page's language."""
-        filtered = isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.BitOr)
-        if isinstance(expression, ast.BinOp) and not filtered:
-            raise _Trouble("prose quotes values and computes none: let the example return what is wanted")
-        path = expression.left if isinstance(expression, ast.BinOp) else expression
-        name, value = self._lookup(path)
-        if value is _FAILED:
-            return "(?)"
-        if isinstance(expression, ast.BinOp):
-            return self._filtered(value, expression.right, name)
+        match expression:
+            case ast.BinOp(op=ast.BitOr()):
+                name, value = self._lookup(expression.left)
+                return self._filtered(value, expression.right, name)
+            case ast.BinOp() | ast.UnaryOp() | ast.BoolOp() | ast.Compare():
+                raise _Trouble("prose quotes values and computes none: let the example return what is wanted")
+        name, value = self._lookup(expression)
         return self._plain(value, name)
 
-    def _filtered(self, value: Any, call: ast.expr, name: str) -> str:
-        word = ast.unparse(call.func) if isinstance(call, ast.Call) else ast.unparse(call)
+    def _filtered(self, value: Any, written: ast.expr, name: str) -> str:
+        call = written if isinstance(written, ast.Call) else ast.Call(written, [], [])
+        word = ast.unparse(call.func)
         if word not in FILTERS:
             raise _Trouble(f"there is no filter {word}{nearest(word, FILTERS)}; there are {', '.join(FILTERS)}")
-        arguments = call.args if isinstance(call, ast.Call) else []
-        digits = getattr(arguments[0], "value", None) if arguments else DEFAULT_DIGITS.get(word)
-        if not isinstance(digits, int) or len(arguments) > 1:
-            raise _Trouble(f"say how many decimals: | {word}(2)")
+        match call:
+            case ast.Call(args=[ast.Constant(int(digits))], keywords=[]) if 0 <= digits <= MOST_DECIMALS:
+                pass
+            case ast.Call(args=[], keywords=[]) if word in DEFAULT_DIGITS:
+                digits = DEFAULT_DIGITS[word]
+            case _:
+                raise _Trouble(f"say how many decimals: | {word}(2)")
+        if value is _FAILED:
+            return "(?)"
         try:
             return formatted(value, word, digits, self.language)
         except TypeError as error:
             raise _Trouble(f"{name}: {error}") from None
 
     def _plain(self, value: Any, name: str) -> str:
-        if isinstance(value, list):
-            return ", ".join(self._plain(item, name) for item in value)
-        if isinstance(value, bool | str):
-            return str(value)
-        if isinstance(value, int):
-            return formatted(value, "num", 0, self.language)
-        if isinstance(value, float):
-            raise _Trouble(f"{name} is {value}: say how to write it, for instance | num(3)")
-        raise _Trouble(f"{name} is {'nothing (None)' if value is None else 'a dict'}; quote one of its parts")
+        match value:
+            case list([_, *_]):
+                return listed([self._plain(item, name) for item in value])
+            case bool() | str():
+                return str(value)
+            case int():
+                return formatted(value, "num", 0, self.language)
+            case float():
+                raise _Trouble(f"{name} is {value}: say how to write it, for instance | num(3)")
+            case {"$unquotable": why}:
+                raise _Trouble(f"{name} holds {why}")
+        if value is _FAILED:
+            return "(?)"
+        kind = {dict: "a dict", list: "an empty list"}.get(type(value), "nothing (None)")
+        raise _Trouble(f"{name} is {kind}; quote {'one of its parts' if value else 'something else'}")
 
     def _lookup(self, path: ast.expr) -> tuple[str, Any]:
+        """What `chapter.example.value[0]` leads to, and its name as messages have it."""
         steps = list(_steps(path))
-        names = [step for step in steps if isinstance(step, str)]
+        names = list(itertools.takewhile(lambda step: isinstance(step, str), steps))
         for length in range(len(names), 1, -1):
-            name = ".".join(names[:length])
-            if name in self.book.examples and steps[:length] == names[:length]:
+            if (name := ".".join(names[:length])) in self.book.examples:
                 break
         else:
-            wanted = ".".join(names[:2])
-            raise _Trouble(self.book.why_missing(wanted))
+            hint = "" if names[1:] else " (values are chapter.example.value; in mathematics, write `{ {`)"
+            raise _Trouble(self.book.why_missing(".".join(names[:2])) + hint)
         self.example(name)
         if name in self.renderer.failures:
             return name, _FAILED
-        value: Any = self.renderer.results[name].values
-        so_far = name
+        value: Any = self.result(name).values
         for step in steps[length:]:
-            value = _step(value, step, so_far)
-            so_far += f".{step}" if isinstance(step, str) else f"[{_written(step)}]"
+            value = _step(value, step, name)
+            name += f".{step}" if isinstance(step, str) else f"[{step}]"
             if isinstance(value, dict) and "$unquotable" in value:
-                raise _Trouble(f"{so_far} is {value['$unquotable']}")
-        return so_far, value
-
-
-class _Trouble(Exception):
-    """What is wrong with a directive; becomes a problem of its page."""
-
-
-_FAILED = object()
-
-
-def _written(step: Any) -> str:
-    return (
-        ":".join("" if part is None else str(part) for part in (step.start, step.stop))
-        if isinstance(step, slice)
-        else repr(step)
-    )
-
-
-def _steps(path: ast.expr) -> Iterator[Any]:
-    """`a.b.weights[2][0]` as "a", "b", "weights", 2, 0."""
-    if isinstance(path, ast.Name):
-        yield path.id
-    elif isinstance(path, ast.Attribute):
-        yield from _steps(path.value)
-        yield path.attr
-    elif isinstance(path, ast.Subscript):
-        yield from _steps(path.value)
-        try:
-            if isinstance(path.slice, ast.Slice):
-                yield slice(
-                    *(
-                        ast.literal_eval(part) if part else None
-                        for part in (path.slice.lower, path.slice.upper, path.slice.step)
-                    )
-                )
-            elif isinstance(path.slice, ast.Tuple):
-                yield from (_Index(ast.literal_eval(part)) for part in path.slice.elts)
-            else:
-                yield _Index(ast.literal_eval(path.slice))
-        except ValueError:
-            raise _Trouble(f"[{ast.unparse(path.slice)}] is not a plain number, name in quotes or slice") from None
-    else:
-        raise _Trouble(f"`{ast.unparse(path)}` is not the name of a value such as attention.four_tokens.weights[2]")
+                raise _Trouble(f"{name} is {value['$unquotable']}")
+        return name, value
 
 
 @dataclass(frozen=True)
-class _Index:
-    """A subscript, told apart from an attribute of the same text."""
+class _Subscript:
+    """What stands between brackets: a key, a number or a slice."""
 
     key: Any
+    written: str
 
-    def __repr__(self) -> str:
-        return repr(self.key)
+    def __str__(self) -> str:
+        return self.written
 
 
-def _step(value: Any, step: Any, so_far: str) -> Any:
-    if isinstance(value, dict):
-        key = str(step.key if isinstance(step, _Index) else step)
-        if key not in value:
+def _steps(path: ast.expr) -> Iterator[str | _Subscript]:
+    """`a.b.weights[2][0]` as "a", "b", "weights", 2, 0."""
+    match path:
+        case ast.Name():
+            yield path.id
+        case ast.Attribute():
+            yield from _steps(path.value)
+            yield path.attr
+        case ast.Subscript():
+            yield from _steps(path.value)
+            keys = path.slice.elts if isinstance(path.slice, ast.Tuple) else [path.slice]
+            for key in keys:
+                try:
+                    yield _Subscript(_key(key), ast.unparse(key))
+                except (ValueError, TypeError):
+                    raise _Trouble(f"[{ast.unparse(key)}] is not a plain number, name in quotes or slice") from None
+        case _:
+            written = textwrap.shorten(ast.unparse(path), 80)
+            raise _Trouble(f"`{written}` is not the name of a value such as attention.four_tokens.weights[2]")
+
+
+def _key(written: ast.expr) -> Any:
+    if not isinstance(written, ast.Slice):
+        return ast.literal_eval(written)
+    found = slice(*(part and ast.literal_eval(part) for part in (written.lower, written.upper, written.step)))
+    [][found]  # raises what a wrong slice raises
+    return found
+
+
+def _step(value: Any, step: str | _Subscript, so_far: str) -> Any:
+    key = step.key if isinstance(step, _Subscript) else step
+    if isinstance(value, dict) and not isinstance(key, slice):
+        if str(key) not in value:
             kept = ", ".join(value) or "no values"
-            raise _Trouble(f"{so_far} has no {key}{nearest(key, value)} (it has {kept})")
-        return value[key]
-    if isinstance(value, list) and isinstance(step, slice):
-        return value[step]
-    if isinstance(value, list) and isinstance(step, _Index) and isinstance(step.key, int):
-        if not -len(value) <= step.key < len(value):
-            raise _Trouble(f"{so_far} has {len(value)} items, counted from 0: there is no [{step.key}]")
-        return value[step.key]
-    raise _Trouble(f"{so_far} is a {type(value).__name__}: .{step} leads nowhere")
+            raise _Trouble(f"{so_far} has no {key}{nearest(str(key), value)} (it has {kept})")
+        return value[str(key)]
+    if isinstance(value, list) and isinstance(step, _Subscript):
+        if isinstance(key, slice):
+            return value[key]
+        if isinstance(key, int) and not isinstance(key, bool):
+            if not -len(value) <= key < len(value):
+                raise _Trouble(f"{so_far} has {len(value)} items, counted from 0: there is no [{key}]")
+            return value[key]
+    written = f"[{step}]" if isinstance(step, _Subscript) else f".{step}"
+    raise _Trouble(f"{so_far} is a {type(value).__name__}: {written} leads nowhere")
 
 
-def fenced(text: str, header: str) -> str:
-    """Text in a code fence that nothing in the text can close."""
-    longest = max(map(len, re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence} {{ {header} }}\n{text}\n{fence}"
-
-
-def escaped(text: str) -> str:
-    """Text as Markdown shows it, letter by letter: nothing in it can be markup, a link, mathematics or HTML."""
-    text = re.sub(r'[!"#$&*:<=>@\[\\\]^_`{|}~]', lambda found: f"&#{ord(found[0])};", " ".join(text.split()))
-    return re.sub(r"^([-+]|\d+[.)])(?= )", lambda found: found[0][:-1] + f"&#{ord(found[0][-1])};", text)
+def _dedented(code: str) -> str:
+    """Code moved to the left margin. What stands further left than its first line, inside a text, stays there."""
+    margin = re.match(r"[ \t]*", code)
+    return re.sub(rf"^{margin[0] if margin else ''}", "", code, flags=re.M)
 
 
 def failure_text(failure: Failure) -> str:
@@ -425,11 +383,10 @@ def failure_text(failure: Failure) -> str:
     lines = [f"{failure.path}:{failure.line}: {failure.name}: {failure.message}"]
     lines += [f"    {line}" for line in failure.trace]
     if failure.text:
-        lines += ["  printed before that:", *(f"    {line}" for line in failure.text.splitlines()[-10:])]
-    return "\n".join(lines)
+        lines += ["  printed before that:", *(f"    {line}" for line in failure.text.split("\n")[-10:])]
+    return visible("\n".join(lines))
 
 
 def failure_block(failure: Failure) -> str:
     """The same in a page, in the place of what the example would have shown."""
-    title = html.escape(f"{failure.name} failed").replace('"', "&quot;")
-    return f'!!! failure "{title}"\n' + textwrap.indent(fenced(failure_text(failure), ".text"), "    ")
+    return f'!!! failure "{failure.name} failed"\n' + textwrap.indent(fenced(failure_text(failure), ".text"), "    ")

@@ -1,139 +1,115 @@
-"""The two tables that the book writes about itself: reference figures, and every example with what it took."""
+"""The tables that the book writes about itself: reference figures, the machine, and what every example took."""
 
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from executed.book import Book
-from executed.numbers import as_bytes, num, si
-from executed.reference import AGREES, OPEN, ReferenceFigure, ours, read
+from executed.numbers import as_bytes, num, sci
+from executed.reference import AGREES, OPEN, ReferenceFigure, decimals, ours, read
 from executed.render import escaped
 from executed.store import Result
 
-WORDS = {
-    "en": {
-        "figure": "Figure",
-        "published": "Published",
-        "ours": "Ours",
-        "tolerance": "Tolerance",
-        "verdict": "Verdict",
-        "agrees": "agrees",
-        "differs": "differs",
-        "open": "not run yet",
-        "holds": "holds",
-        "fails": "does not hold",
-        "example": "Example",
-        "time": "Time",
-        "memory": "Peak memory",
-        "note": "Note",
-        "yes": "yes",
-        "no": "no",
-        "exact": "to the printed digits",
-        "order": "same order of magnitude",
-        "shape": "the relation holds",
-        "within": "inside our range",
-        "factor": "a factor of {}",
-        "close": "± {}",
-        "hub": "± {}",
-    },
+Link = Callable[[str], str]
+"""Gives the page and anchor that show an example, seen from the page with the table; nothing where none does."""
+
+TOLERANCES = {
+    "exact": "to the last digit printed",
+    "order": "same order of magnitude",
+    "shape": "the relation holds",
+    "within": "inside our range",
+    "factor": "a factor of {}",
+    "close": "± {}",
+    "hub": "± {}",
 }
-"""How each word of the tables reads in the page's language; English where a language has none."""
 
 
-def directives(book: Book, results: dict[str, Result]) -> dict[str, Callable[[str], str]]:
+def directives(book: Book, results: dict[str, Result]) -> dict[str, Callable[[str, Link], str]]:
     """The directives that need no name: `{{ reference_figures() }}`, `{{ machine() }}`, `{{ every_example() }}`."""
     return {
-        "reference_figures": lambda language: figure_table(read(book.root), results, language),
-        "machine": lambda language: machine_list(results, language),
-        "every_example": lambda language: example_table(results, language),
+        "reference_figures": lambda language, link: figure_table(read(book.root), results, language, link),
+        "machine": lambda language, link: machine_list(results),
+        "every_example": lambda language, link: example_table(results, language, link),
     }
 
 
-def _words(language: str) -> dict[str, str]:
-    return WORDS["en"] | WORDS.get(language, {})
-
-
-def figure_table(figures: list[ReferenceFigure], results: dict[str, Result], language: str) -> str:
-    words = _words(language)
-    rows = [[words[key] for key in ("figure", "published", "ours", "tolerance", "verdict")]]
-    notes = []
+def figure_table(figures: list[ReferenceFigure], results: dict[str, Result], language: str, link: Link) -> str:
+    """Each reference figure: published, ours with a link to where it is made, tolerance, verdict; then the notes."""
+    rows, notes = [["Figure", "Published", "Ours", "Tolerance", "Verdict"]], []
     for figure in figures:
         try:
             value = ours(figure, results)
         except LookupError:
             value = None
         verdict = OPEN if value is None else figure.verdict(value)
-        rows.append(
-            [
-                f"`{figure.id}`",
-                written(figure.published, figure, language),
-                "" if value is None else written(value, figure, language),
-                _tolerance(figure, words, language),
-                words[verdict] if verdict == AGREES else f"**{words[verdict]}**" if verdict != OPEN else words[OPEN],
-            ]
-        )
+        cell = "" if value is None else written(value, figure.published, figure.kind, language)
+        target = link(".".join(figure.ours.split(".")[:2]))
+        cell = f"[{cell}]({target})" if target and cell and "<br>" not in cell else cell
+        published = written(figure.published, figure.published, figure.kind, language)
+        word = {AGREES: "agrees", OPEN: "not run yet"}.get(verdict, f"**{verdict}**")
+        rows.append([f"`{figure.id}`", published, cell, _tolerance(figure, language), word])
         if figure.note and value is not None:
             notes.append(f"- `{figure.id}`: {escaped(figure.note)}")
-    return _table(rows) + ("\n\n" + "\n".join(notes) if notes else "")
+    return table(rows) + ("\n\n" + "\n".join(notes) if notes else "")
 
 
-def _tolerance(figure: ReferenceFigure, words: dict[str, str], language: str) -> str:
+def _tolerance(figure: ReferenceFigure, language: str) -> str:
     if isinstance(figure.tol, str):
         return escaped(figure.tol)
-    tolerance = written(figure.tol, figure, language) if figure.tol is not None else ""
-    return words[figure.kind].format(tolerance)
+    return TOLERANCES[figure.kind].format("" if figure.tol is None else written(figure.tol, figure.tol, "", language))
 
 
-def written(value: Any, figure: ReferenceFigure, language: str) -> str:
-    """A published value or ours, rounded alike, as a table cell shows it."""
-    words = _words(language)
+def written(value: Any, published: Any, kind: str, language: str) -> str:
+    """A published value or ours, with the decimals that were published, as a table cell shows it."""
     if isinstance(value, list) and value and isinstance(value[0], list):
-        return "<br>".join(written(row, figure, language) for row in value)
+        return "<br>".join(written(row, published, kind, language) for row in value)
     if isinstance(value, list):
-        return ", ".join(written(item, figure, language) for item in value)
-    if isinstance(value, bool):
-        return words["yes" if value else "no"] if figure.kind != "shape" else words["holds" if value else "fails"]
+        return ",\u00a0".join(written(item, published, kind, language) for item in value)
     if isinstance(value, dict):
-        return "; ".join(f"{escaped(str(key))} {written(item, figure, language)}" for key, item in value.items())
-    if isinstance(value, int):
-        return num(value, 0, language)
-    if isinstance(value, float):
-        small = value != 0 and abs(value) < 1e-3
-        return (
-            f"{value:.2e}"
-            if small
-            else num(value, figure.digits, language)
-            if abs(value) < 1e5
-            else si(value, 1, language)
-        )
-    return escaped(str(value))
+        return "; ".join(f"{escaped(key)} {written(item, published, kind, language)}" for key, item in value.items())
+    if isinstance(value, bool):
+        return ("holds" if value else "does not hold") if kind == "shape" else ("yes" if value else "no")
+    if isinstance(value, str):
+        return escaped(value)
+    number = float(value)
+    if number and abs(number) < 1e-3:
+        return sci(number, 2, language)
+    return num(number, 0 if isinstance(value, int) else _most_decimals(published), language)
 
 
-def machine_list(results: dict[str, Result], language: str) -> str:
-    """Where the results of this page come from: machines, versions, and when they were made."""
-    machines = sorted({result.machine for result in results.values()})
+def _most_decimals(published: Any) -> int:
+    if isinstance(published, list):
+        return max(map(_most_decimals, published), default=0)
+    if isinstance(published, dict):
+        return max(map(_most_decimals, published.values()), default=0)
+    return decimals(published) if isinstance(published, Decimal) else 0
+
+
+def machine_list(results: dict[str, Result]) -> str:
+    """Where the results on these pages come from: machines, versions, and when they were made."""
     versions: dict[str, set[str]] = {}
     for result in results.values():
         for part, version in result.parts.items():
             if part.startswith("package ") or part == "python":
                 versions.setdefault(part.removeprefix("package "), set()).add(version)
-    days = sorted(time.strftime("%Y-%m-%d", time.gmtime(result.started)) for result in results.values())
-    lines = [f"- {escaped(machine)}" for machine in machines]
-    lines.append("- " + ", ".join(f"{name} {', '.join(sorted(found))}" for name, found in sorted(versions.items())))
-    if days:
-        lines.append(f"- {days[0]}" if days[0] == days[-1] else f"- {days[0]} to {days[-1]}")
-    return "\n".join(lines)
+    days = sorted({time.strftime("%Y-%m-%d", time.gmtime(result.started)) for result in results.values()})
+    lines = sorted({escaped(result.machine) for result in results.values()})
+    lines.append(", ".join(f"{name} {' and '.join(sorted(found))}" for name, found in sorted(versions.items())))
+    lines.append(" to ".join(dict.fromkeys([*days[:1], *days[-1:]])))
+    return "\n".join(f"- {line}" for line in lines if line)
 
 
-def example_table(results: dict[str, Result], language: str) -> str:
-    words = _words(language)
-    rows = [[words[key] for key in ("example", "time", "memory")]]
+def example_table(results: dict[str, Result], language: str, link: Link) -> str:
+    """Each example with the time and the memory that its last run took."""
+    rows = [["Example", "Time", "Peak memory"]]
     for name, result in sorted(results.items()):
-        rows.append([f"`{name}`", f"{num(result.seconds, 2, language)} s", as_bytes(result.memory, 0, language)])
-    return _table(rows)
+        shown = f"[`{name}`]({link(name)})" if link(name) else f"`{name}`"
+        rows.append([shown, f"{num(result.seconds, 2, language)} s", as_bytes(result.memory, 0, language)])
+    return table(rows)
 
 
-def _table(rows: list[list[str]]) -> str:
+def table(rows: list[list[str]]) -> str:
+    """A Markdown table; the first row is its head."""
     head, *body = rows
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *body])

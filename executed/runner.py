@@ -337,7 +337,7 @@ def _how_it_ended(ended: Ended, example: Example) -> str:
     if ended.reason == "output":
         return f"printed more than {MOST_OUTPUT // 2**20} MiB; print less"
     if ended.reason == "server":
-        return "the process that runs the examples was ended twice from outside; build again"
+        return "the process that starts the examples ended twice; what it said is above, if it said anything"
     if ended.status < 0:
         return f"its process was ended by signal {-ended.status}"
     return f"its process ended by itself with exit status {ended.status}, before the example returned"

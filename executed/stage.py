@@ -1,5 +1,7 @@
 """The whole way from `docs/` and `snippets/` to finished Markdown, figures, and what there is to mend."""
 
+import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 from executed import lint, reference, reproduction
 from executed.book import Book, BookError, Problem
 from executed.pool import Pool
-from executed.render import Page, Renderer, failure_text
+from executed.render import Page, Renderer, failure_text, fenced
 from executed.runner import Outcomes, Progress, run
 from executed.store import Failure, Store
 
@@ -88,7 +90,7 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
             renderer.render(page, language_of(page, book.settings.language))
         except BookError as error:
             page.problems += error.problems
-        staged.pages[page.path.removeprefix("docs/")] = page.text
+        staged.pages[page.path.removeprefix("docs/")] = _with_problems(page)
         staged.figures |= page.figures
         staged.errors += [problem for problem in page.problems if problem not in staged.errors]
         staged.naked_numbers += lint.naked_numbers(page.source, page.path)
@@ -97,6 +99,16 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
     staged.errors += _unused(book, staged)
     staged.errors += reference.check(book.root, outcomes.results, set(outcomes.failures))
     return staged
+
+
+def _with_problems(page: Page) -> str:
+    """The page's Markdown, headed by what its author must mend: only `mkdocs serve` ever shows such a page."""
+    if not page.problems:
+        return page.text
+    meta = re.match(r"---\n.*?\n---\n", page.text, re.S)
+    start = meta.end() if meta else 0
+    block = textwrap.indent(fenced("\n".join(map(str, page.problems)), ".text"), "    ")
+    return f'{page.text[:start]}\n!!! failure "To mend on this page"\n{block}\n\n{page.text[start:]}'
 
 
 def _unused(book: Book, staged: Staged) -> list[Problem]:

@@ -287,7 +287,6 @@ def dot_products() -> Values:
         "d_k": d_k,
         "std_unscaled": scores.std(),
         "std_scaled": scaled.std(),
-        "variance": scores.var(),
     }
 
 

@@ -247,8 +247,8 @@ class CopyPrevious(nn.Module):
         query, key = self.query(x), self.key(x)
         if self.positions == "rope":
             query, key = rotate(query), rotate(key)
-        mask = causal_mask(length)
-        mixed = F.scaled_dot_product_attention(query, key, self.value(x), mask)
+        value, mask = self.value(x), causal_mask(length)
+        mixed = F.scaled_dot_product_attention(query, key, value, mask)
         logits: Tensor = self.logits(x + mixed)
         return logits
 
@@ -335,7 +335,7 @@ def read_position(states: Tensor) -> Tensor:
     """
     states = F.pad(states, (0, 1), value=1.0).double()  # 1: the intercept
     seen, unseen = states.chunk(2)
-    position = torch.arange(states.size(1)).double().expand(seen.shape[:2])
+    position = torch.arange(seen.size(1)).double().expand(seen.shape[:2])
     fit = torch.linalg.lstsq(seen.flatten(0, 1), position.reshape(-1, 1))
     read: Tensor = unseen @ fit.solution
     return read.squeeze(-1)

@@ -1,0 +1,215 @@
+"""executed/hook.py: the book through MkDocs itself, built and served."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+HOOK = Path(__file__).parents[2] / "executed/hook.py"
+CONFIG = f"""
+site_name: Test
+theme: {{name: material, font: false}}
+hooks: ['{HOOK.as_posix()}']
+markdown_extensions: [admonition, attr_list, tables, pymdownx.superfences, pymdownx.highlight]
+"""
+GOOD = """
+from executed import example
+
+@example
+def one():
+    print("hello", 6 * 7)
+    return {"x": 0.687}
+"""
+CHAPTER = """
+# A chapter
+
+{{ example("a.one") }}
+
+The value is {{ a.one.x | num(2) }}.
+"""
+
+WriteBook = Callable[..., Path]
+
+
+def mkdocs(root: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    (root / "mkdocs.yml").write_text(CONFIG)
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", *words], cwd=root, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", **environment},
+    )  # fmt: skip
+
+
+def text_of(root: Path, page: str = "site/index.html") -> str:
+    return re.sub(r"<[^>]+>", "", (root / page).read_text("utf-8"))
+
+
+def test_a_strict_build_shows_code_output_and_value(write_book: WriteBook) -> None:
+    root = write_book({"a": GOOD}, {"index": CHAPTER})
+    built = mkdocs(root, "build", "--strict")
+    assert built.returncode == 0, built.stderr
+    assert "1 examples ran" in built.stderr
+    page = text_of(root)
+    assert 'print("hello", 6 * 7)' in page.replace("&quot;", '"')
+    assert "hello 42" in page
+    assert "The value is 0.69." in page
+
+
+def test_the_second_build_says_that_nothing_ran_and_imports_neither_torch_nor_matplotlib(write_book: WriteBook) -> None:
+    source = GOOD.replace("from executed", "import matplotlib.pyplot as plt\nimport torch\nfrom executed")
+    root = write_book({"a": source.replace("print(", "plt.figure()\n    print(torch.ones(1), ")},
+                      {"index": CHAPTER.replace('one")', 'one", alt="nothing")')})  # fmt: skip
+    assert mkdocs(root, "build", "--strict").returncode == 0
+    built = mkdocs(root, "build", "--strict", PYTHONPROFILEIMPORTTIME="1")
+    assert built.returncode == 0
+    assert "nothing ran: 1 results are up to date" in built.stderr
+    imported = {line.rpartition("|")[2].strip() for line in built.stderr.splitlines() if line.startswith("import time")}
+    assert "executed.runner" in imported
+    assert imported.isdisjoint({"torch", "matplotlib", "numpy"})
+
+
+@pytest.mark.parametrize(
+    ("snippets", "docs", "expected"),
+    [
+        (GOOD.replace("print(", "raise ValueError('boom')\n    print("), CHAPTER,
+         ["snippets/a.py:5: a.one: ValueError: boom", "shown by docs/index.md:3"]),
+        (GOOD, CHAPTER.replace("one.x", "one.y"), ["docs/index.md:5: a.one has no y"]),
+        (GOOD, CHAPTER.replace("a.one.x", "a.ome.x"), ["docs/index.md:5: there is no example a.ome; did you mean a.one?"]),
+        (GOOD, CHAPTER + "\nIt has 12 parts.\n", ["docs/index.md:7: the number 12 is typed into prose"]),
+        (GOOD + "\n@example\ndef two():\n    print(1)\n", CHAPTER, ["snippets/a.py:9: no chapter shows a.two"]),
+        (GOOD + "\ndef broken(:\n", CHAPTER, ["snippets/a.py:8: this is not Python"]),
+        (GOOD.replace("def one()", "def one(too)"), CHAPTER, ["snippets/a.py:4: a.one needs too"]),
+    ],
+    ids=["raise", "value", "example", "number", "unused", "syntax", "need"],
+)  # fmt: skip
+def test_a_strict_build_fails_with_page_line_and_snippet_line(
+    write_book: WriteBook, snippets: str, docs: str, expected: list[str]
+) -> None:
+    root = write_book({"a": snippets}, {"index": docs})
+    built = mkdocs(root, "build", "--strict")
+    assert built.returncode == 1
+    for line in expected:
+        assert line in built.stderr
+    assert "Traceback" not in built.stderr
+
+
+def test_a_failing_build_leaves_the_last_site_as_it_was(write_book: WriteBook) -> None:
+    root = write_book({"a": GOOD}, {"index": CHAPTER})
+    assert mkdocs(root, "build").returncode == 0
+    write_book({"a": GOOD.replace("print(", "1 / 0\n    print(")})
+    assert mkdocs(root, "build").returncode == 1
+    assert "hello 42" in text_of(root)
+
+
+def test_a_typed_number_only_warns_outside_a_strict_build(write_book: WriteBook) -> None:
+    root = write_book({"a": GOOD}, {"index": CHAPTER + "\nIt has 12 parts.\n"})
+    built = mkdocs(root, "build")
+    assert built.returncode == 0
+    assert "the number 12 is typed into prose" in built.stderr
+
+
+def test_a_figure_is_part_of_the_page_with_its_alt_text_and_caption(write_book: WriteBook) -> None:
+    root = write_book(
+        {"a": GOOD.replace("print(", "import matplotlib.pyplot as plt\n    plt.plot([1, 2])\n    print(")},
+        {"index": '# A\n\n!!! note\n\n    {{ example("a.one", alt="A line that \\"rises\\"", caption="x < y & {{ a.one.x | num(1) }}") }}\n'},
+    )
+    built = mkdocs(root, "build", "--strict")
+    assert built.returncode == 0, built.stderr
+    page = (root / "site/index.html").read_text("utf-8")
+    figure = re.search(r'<figure class="drawn"><svg role="img" aria-label="([^"]*)".*?</svg><figcaption>(.*?)</figcaption>', page, re.S)
+    assert figure is not None
+    assert figure.groups() == ("A line that &#34;rises&#34;", "x &#60; y &#38; 0.7")
+    assert (root / "site/figures/a.one-1.svg").exists()
+    ids = re.findall(r'\bid="([^"]+)"', figure[0])
+    assert len(ids) == len(set(ids))
+
+
+@contextmanager
+def served(root: Path) -> Iterator[Callable[[], str]]:
+    """`mkdocs serve` on a free port; gives a function that fetches the front page's text."""
+    (root / "mkdocs.yml").write_text(CONFIG)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = (root / "serve.log").open("w")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"], cwd=root, stderr=log, stdout=log,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+
+    def fetch() -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+                return re.sub(r"<[^>]+>", "", answer.read().decode())
+        except OSError:
+            return ""
+
+    try:
+        yield fetch
+    finally:
+        server.terminate()
+        server.wait(10)
+        log.close()
+
+
+def wait_for(fetch: Callable[[], str], text: str, seconds: float = 15) -> float:
+    begun = time.monotonic()
+    while text not in (page := fetch()):
+        assert time.monotonic() - begun < seconds, f"{text!r} did not show; the page says: {page[-1500:]}"
+        time.sleep(0.05)
+    return time.monotonic() - begun
+
+
+def test_serve_shows_an_edit_survives_a_failure_and_mends_without_a_restart(write_book: WriteBook) -> None:
+    root = write_book({"a": GOOD}, {"index": CHAPTER})
+    with served(root) as fetch:
+        wait_for(fetch, "hello 42", 30)
+        write_book({"a": GOOD.replace("6 * 7", "6 * 8")})
+        wait_for(fetch, "hello 48")
+        write_book({"a": GOOD.replace("print(", "raise ValueError('boom')\n    print(")})
+        wait_for(fetch, "a.one failed")
+        page = fetch()
+        assert "snippets/a.py:5: a.one: ValueError: boom" in page.replace("&#39;", "'")
+        log = (root / "serve.log").read_text()
+        assert "snippets/a.py:5: a.one: ValueError: boom" in log
+        assert "shown by docs/index.md:3" in log
+        write_book({}, {"index": CHAPTER + "\nMore prose.\n"})
+        wait_for(fetch, "More prose.")
+        assert (root / "serve.log").read_text().count("FAILED a.one") == 1, "a failure is not tried again for prose"
+        write_book({"a": GOOD})
+        wait_for(fetch, "hello 42")
+        write_book({"a": GOOD + "\ndef broken(:\n"})
+        wait_for(fetch, "this is not Python")
+        write_book({"a": GOOD})
+        wait_for(fetch, "hello 42")
+
+
+def test_serve_does_not_rebuild_by_itself(write_book: WriteBook) -> None:
+    root = write_book({"a": GOOD}, {"index": CHAPTER})
+    with served(root) as fetch:
+        wait_for(fetch, "hello 42", 30)
+        write_book({"a": GOOD.replace("6 * 7", "6 * 8")})
+        wait_for(fetch, "hello 48")
+        time.sleep(2)
+        assert (root / "serve.log").read_text().count("Building documentation...") == 2
+
+
+def test_the_staged_markdown_builds_without_the_engine(write_book: WriteBook) -> None:
+    root = write_book({"a": GOOD}, {"index": CHAPTER})
+    staged = subprocess.run(
+        [sys.executable, "-m", "executed", "stage", "out"], cwd=root, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(HOOK.parents[1])},
+    )  # fmt: skip
+    assert staged.returncode == 0, staged.stderr
+    shutil.rmtree(root / "snippets")
+    (root / "plain.yml").write_text(re.sub("hooks:.*\n", "", CONFIG) + "docs_dir: out\n")
+    assert subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "-f", "plain.yml"], cwd=root).returncode == 0
+    assert "The value is 0.69." in text_of(root)
