@@ -4,7 +4,9 @@ Nothing is imported here, so a broken module costs only itself and a build that 
 """
 
 import ast
+import contextlib
 import difflib
+import gc
 import io
 import re
 import symtable
@@ -170,7 +172,8 @@ class Module:
     @cached_property
     def examples(self) -> dict[str, Example]:
         found: dict[str, Example] = {}
-        for node in ast.walk(self.tree):
+        inside = re.search(r"^[ \t]+@(executed\.)?example\b", self.source, re.M)
+        for node in ast.walk(self.tree) if inside else self.tree.body:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             for decorator in filter(is_example_decorator, node.decorator_list):
@@ -277,9 +280,10 @@ def _shown_body(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) 
     closing = body and isinstance(body[-1], ast.Return)
     end = offset(body[-1].lineno, body[-1].col_offset) if closing else len(text)
     start = _after(r"[ \t]*;?[ \t]*(?:#[^\n]*|\\)?\n?", text, start)  # a comment on the `def` line belongs to that line
-    shown = text[start:end].rstrip(" \t\f\\;\n").split("\n")
-    first = text.count("\n", 0, start) + 1
-    inside = _inside_strings(text) if '"""' in text or "'''" in text or "\\\n" in text else ()
+    kept = text[start:end].rstrip(" \t\f")
+    kept = kept.rstrip() if kept.endswith("\n") else kept.rstrip(" \t\f;\\")  # `x = 1; return x`
+    inside = _inside_strings(text) if any(sign in kept for sign in ('"""', "'''", "\\\n")) else ()
+    shown, first = kept.split("\n"), text.count("\n", 0, start) + 1
     code = [line for line in shown if line.strip() and not line.lstrip().startswith("#")] or shown
     indent = code[0][: -len(code[0].lstrip())] if code[0].strip() else ""
     shown = [
@@ -316,6 +320,18 @@ def read_module(name: str, path: str, data: bytes) -> Module:
     module = Module(name, path, data)
     _ = module.examples  # they find problems of their own
     return module
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Syntax trees are many objects and no garbage: looking for some among them takes as long as parsing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _circle(graph: dict[str, tuple[str, ...]]) -> list[str]:
@@ -360,7 +376,8 @@ class Book:
                 book.problems.append(Problem(path, 1, "Python cannot import a file of this name; use a-z, 0-9 and _"))
                 continue
             name = ".".join(parts)
-            book.modules[name] = read_module(name, path, file.read_bytes())
+            with _no_collection():
+                book.modules[name] = read_module(name, path, file.read_bytes())
             book.problems += book.modules[name].problems
             book.examples |= book.modules[name].examples
         for one in list(book.examples.values()):

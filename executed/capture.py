@@ -11,6 +11,7 @@ from typing import Any
 # The style sheet draws text and axes in this colour; in the SVG it becomes the colour of the page's own text.
 MARKER = "#0a0b0c"
 MOST_NUMBERS = 10_000
+TAG = re.compile(r"<\w[^>]*>")  # labels may hold any text: only what stands in tags is markup
 TAB = 8
 LONGEST_INTEGER = 4000
 """Digits; Python itself reads and writes few more."""
@@ -139,15 +140,17 @@ def page_svg(svg: str, prefix: str) -> str:
     styles = re.findall(r"<style[^>]*>\*\{(.*?)\}</style>", svg)
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.S)
     svg = re.sub(r"<defs>\s*</defs>|(?m:^\s*\n)", "", svg)
-    ids = set(re.findall(r'<[^>]* id="([^"]+)"', svg))
+    svg = TAG.sub(lambda tag: re.sub(r' style="([^"]*)"', _page_style, tag[0].replace(MARKER, "currentColor")), svg)
+    return own_ids(svg, prefix).replace("<svg", f'<svg style="{"; ".join(styles)}"', 1).strip()
 
-    def page_tag(found: re.Match[str]) -> str:
-        tag = found[0].replace(MARKER, "currentColor").replace(' id="', f' id="{prefix}-')
-        tag = re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + f"{prefix}-" * (m[2] in ids) + m[2], tag)
-        return re.sub(r' style="([^"]*)"', _page_style, tag)
 
-    svg = re.sub(r"<\w[^>]*>", page_tag, svg)  # in tags only: labels may hold any text
-    return svg.replace("<svg", f'<svg style="{"; ".join(styles)}"', 1).strip()
+def own_ids(svg: str, prefix: str) -> str:
+    """An SVG whose ids no other figure on a page has."""
+
+    def own(tag: re.Match[str]) -> str:
+        return re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", tag[0])
+
+    return TAG.sub(own, svg)
 
 
 def _page_style(found: re.Match[str]) -> str:

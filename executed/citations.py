@@ -47,7 +47,14 @@ def _sources(text: str) -> dict[str, Source]:
         raise _mistake(getattr(error, "lineno", None) or 1, f"this is not BibTeX: {error}") from error
     found = {}
     for key, entry in entries.items():
-        line = next((number for number, row in enumerate(text.split("\n"), 1) if re.search(rf"\{{\s*{re.escape(key)}\s*,", row)), 1)
+        line = next(
+            (
+                number
+                for number, row in enumerate(text.split("\n"), 1)
+                if re.search(rf"\{{\s*{re.escape(key)}\s*,", row)
+            ),
+            1,
+        )
         try:
             found[key] = _source(entry)
         except PybtexError as error:
@@ -64,7 +71,10 @@ def _mistake(line: int, message: str) -> BookError:
 
 def _source(entry: "Entry") -> Source:
     people = entry.persons.get("author") or entry.persons.get("editor") or []
-    names = [(*person.first_names, *person.middle_names, *person.prelast_names, *person.last_names, *person.lineage_names) for person in people]
+    names = [
+        (*person.first_names, *person.middle_names, *person.prelast_names, *person.last_names, *person.lineage_names)
+        for person in people
+    ]
     fields = {name.lower(): _plain(text) for name, text in entry.fields.items()}
     return Source(
         [_plain(" ".join(name)) for name in names],
@@ -118,7 +128,10 @@ class Bibliography:
 
     def link(self, keys: Iterable[str], language: str = "en") -> str:
         """What a citation of some keys becomes: links to the list at the page's end."""
-        links = (f"[{escaped(self.label(key, language), opens=False)}](#ref-{key})" if key in self else f"@{key}" for key in keys)
+        links = (
+            f"[{escaped(self.label(key, language), opens=False)}](#ref-{key})" if key in self else f"@{key}"
+            for key in keys
+        )
         return f"({'; '.join(links)})"
 
     def section(self, keys: list[str], language: str) -> str:

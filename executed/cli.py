@@ -11,10 +11,10 @@ from pathlib import Path
 
 from executed.book import Book, BookError, Problem, find_root
 from executed.fingerprint import Fingerprints
-from executed.render import failure_text
 from executed.runner import look, run
-from executed.stage import Staged, stage
-from executed.store import Result, Store
+from executed.stage import stage
+from executed.staged import Staged
+from executed.store import Result, Store, failure_text
 
 
 def run_example(root: Path, arguments: argparse.Namespace) -> int:

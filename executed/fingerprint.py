@@ -15,11 +15,12 @@ import platform
 import re
 import symtable
 import sys
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from executed.book import (
     DEFINITION,
@@ -34,32 +35,36 @@ from executed.book import (
     read_module,
 )
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Code that says one of these words may read line numbers, comments, docstrings or names it does not write out.
-OPAQUE = frozenset(
-    """globals locals vars dir help __doc__ __file__ __globals__ __dict__ __code__ __closure__ __subclasses__
-    __annotations__ __getattribute__ f_globals f_back f_lineno f_code tb_frame tb_lineno lineno _getframe excepthook
+OPAQUE = _words(
+    """globals locals vars dir help lineno excepthook _getframe f_globals f_back f_lineno f_code tb_frame tb_lineno
+    __doc__ __file__ __globals__ __dict__ __code__ __closure__ __subclasses__ __annotations__ __getattribute__
     inspect traceback linecache gc ast dis logging threading asyncio concurrent unittest doctest cProfile pstats
-    tracemalloc faulthandler jit fx export _dynamo profiler detect_anomaly set_detect_anomaly rich loguru""".split()
+    tracemalloc faulthandler jit fx export _dynamo profiler detect_anomaly set_detect_anomaly
+    rich loguru pydantic click typer fire"""
 )
 # And code that says one of these may load any module, by a name that only the run knows.
-ANYWHERE = frozenset(
-    """eval exec compile execfile __import__ __builtins__ __loader__ __spec__ builtins importlib runpy pkgutil modules
-    pickle shelve marshal subprocess multiprocessing popen""".split()
+ANYWHERE = _words(
+    """eval exec compile __import__ __builtins__ __loader__ __spec__ builtins importlib runpy pkgutil modules
+    pickle shelve marshal subprocess multiprocessing popen"""
 )
-# Functions and decorators that do nothing but make a value of what they are given.
-PURE = frozenset(
+# Functions and decorators of others that do nothing but make a value of what they are given.
+PURE = _words(
     """dataclass field property staticmethod classmethod cached_property cache lru_cache wraps contextmanager
     abstractmethod override overload no_grad inference_mode example TypeVar ParamSpec NewType namedtuple partial Path
-    bool int float complex str bytes tuple list dict set frozenset range len abs min max sum round sqrt""".split()
+    bool int float complex str bytes tuple list dict set frozenset range len abs min max sum round sqrt"""
 )
 LITERALS = (ast.Constant, ast.Tuple, ast.List, ast.keyword, ast.arguments, ast.expr_context)
-# What runs code of the operands' own.
+# What may run code of its operands' own.
 OPERATIONS = (
     *(ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop),
-    *(ast.JoinedStr, ast.FormattedValue, ast.Dict, ast.Set),
+    *(ast.JoinedStr, ast.FormattedValue, ast.Dict, ast.Set, ast.Call),
 )
-# Imported for what the import does, whatever name it binds.
-IMPORTED_FOR_EFFECT = ("__future__", "this")
 
 
 @dataclass(frozen=True)
@@ -114,47 +119,45 @@ def sha(text: str | bytes) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text).hexdigest()
 
 
-class _Effects:
-    """Goes through a module's top level, or a class body, in order, and tells what may do more than bind a name."""
+class _TopLevel:
+    """Goes through a module, or a class body, in order, and tells which statements may do more than bind a name."""
 
     def __init__(self, bound: set[str], safe: set[str]) -> None:
         self.bound = bound
-        """Names that certainly exist."""
+        """Names that exist by now."""
         self.safe = safe
-        """Those of them on which attributes, operators and subscripts do nothing but give a value."""
+        """Those on which attributes, operators and subscripts do nothing but give a value."""
 
-    def of(self, node: ast.stmt, binds: Iterable[str], imports: tuple[Import, ...]) -> bool:
-        effects, safe = self._of(node, imports)
-        self.bound |= set(binds)
-        self.safe = self.safe | set(binds) if safe and not effects else self.safe - set(binds)
-        if isinstance(node, ast.Delete):
-            self.bound -= set(binds)
+    def has_effects(self, node: ast.stmt) -> bool:
+        effects, safe = self._judged(node)
+        names = _binds(node)
+        self.safe = self.safe | names if safe and not effects else self.safe - names
+        self.bound = self.bound - names if isinstance(node, ast.Delete) else self.bound | names
         return effects
 
-    def _of(self, node: ast.stmt, imports: tuple[Import, ...]) -> tuple[bool, bool]:
-        """Whether it has effects, and whether what it binds is safe."""
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            special = any(one.attribute == "*" or one.module in IMPORTED_FOR_EFFECT for one in imports)
-            return special, all(one.package != SNIPPETS for one in imports)
-        if isinstance(node, ast.Pass) or _idle(node):
+    def _judged(self, node: ast.stmt) -> tuple[bool, bool]:
+        """Whether the statement has effects, and whether what it binds is safe."""
+        if _is_idle(node) or isinstance(node, ast.Pass):
             return False, True
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports = list(_imports(node, ""))
+            effects = any(one.attribute == "*" or one.module in ("__future__", "this") for one in imports)
+            return effects, all(one.package != SNIPPETS for one in imports)
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            values = [value for target in targets for value in _pairs(target, node.value)]
-            annotation = node.annotation if isinstance(node, ast.AnnAssign) else None
-            plain = None not in values and all(self.plain(value) for value in values if value)
-            return not (plain and self._harmless(annotation)), all(self.plain(value, True) for value in values if value)
+            values = [value for target in targets for value in _values(target, node.value)]
+            harmless = isinstance(node, ast.Assign) or self._harmless(node.annotation)
+            return not (harmless and all(map(self.plain, values))), all(self.plain(value, True) for value in values)
+        pure = all(map(self._pure, getattr(node, "decorator_list", ())))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            pure = all(map(self._pure, node.decorator_list))
             return not (pure and self.plain(node.args) and self._harmless(node.returns)), True
         if isinstance(node, ast.ClassDef):
+            body = _TopLevel(self.bound, self.safe)
+            inside = [body.has_effects(member) for member in node.body]
             # A base class of the book's own may keep a list of its subclasses.
-            pure = all(map(self._pure, node.decorator_list)) and not node.keywords
-            pure = pure and all(self.plain(base, True) for base in node.bases)
-            inside = _Effects(set(self.bound), set(self.safe))
-            effects = [inside.of(member, _binds(member), tuple(_imports(member, ""))) for member in node.body]
+            pure = pure and not node.keywords and all(self.plain(base, True) for base in node.bases)
             hooks = {"__init_subclass__", "__class_getitem__"} & {getattr(member, "name", "") for member in node.body}
-            return not pure or any(effects), not hooks
+            return not pure or any(inside), not hooks
         return True, False
 
     def plain(self, node: ast.AST, operand: bool = False) -> bool:
@@ -165,34 +168,32 @@ class _Effects:
             return self._harmless(node.annotation)
         if isinstance(node, ast.Lambda):
             return self.plain(node.args)
-        if isinstance(node, ast.Call) and not self._pure(node.func):
+        if not isinstance(node, (*LITERALS, *OPERATIONS)) or (isinstance(node, ast.Call) and not self._pure(node.func)):
             return False
-        if not isinstance(node, (*LITERALS, *OPERATIONS, ast.Call)):
-            return False
-        operand = operand or isinstance(node, (*OPERATIONS, ast.Call))
+        operand = operand or isinstance(node, OPERATIONS)
         return all(self.plain(child, operand) for child in ast.iter_child_nodes(node))
 
     def _harmless(self, annotation: ast.expr | None) -> bool:
         # What an annotation does with `|`, dots and brackets is taken to have no effect.
-        return annotation is None or _Effects(self.bound, self.bound).plain(annotation)
+        return annotation is None or _TopLevel(self.bound, self.bound).plain(annotation)
 
     def _pure(self, function: ast.expr) -> bool:
         if isinstance(function, ast.Call):
             return self.plain(function)
-        first, last = (name := dotted(function)).partition(".")[0], name.rpartition(".")[2]
-        return last in PURE and first in self.safe
+        first, *rest = dotted(function).split(".")
+        return first in self.safe and [first, *rest][-1] in PURE
 
 
-def _pairs(target: ast.expr, value: ast.expr | None) -> list[ast.expr | None]:
-    """What each name of an assignment gets; None among them where that takes more than a look."""
+def _values(target: ast.expr, value: ast.expr | None) -> list[ast.expr]:
+    """What each name of an assignment gets, where a look tells; else what has effects, to be on the safe side."""
     if isinstance(target, ast.Name):
-        return [value or ast.Constant(None)]
+        return [value] if value else []
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return [one for pair in zip(target.elts, value.elts, strict=True) for one in _pairs(*pair)]
-    return [None]
+        return [one for pair in zip(target.elts, value.elts, strict=True) for one in _values(*pair)]
+    return [ast.Await(target)]
 
 
-def _idle(node: object) -> bool:
+def _is_idle(node: object) -> bool:
     """A docstring or `...`: a statement that does nothing."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
@@ -207,7 +208,7 @@ def _imports(node: ast.AST, importer: str) -> Iterator[Import]:
 
 
 def _binds(node: ast.stmt) -> set[str]:
-    """The names a statement binds where it stands."""
+    """The names that a statement binds where it stands."""
     if isinstance(node, DEFINITION):
         return {node.name}
     inner = list(ast.walk(node))
@@ -218,26 +219,6 @@ def _binds(node: ast.stmt) -> set[str]:
     }
 
 
-def _walk(root: ast.stmt, left_out: list[ast.expr], shape: list[str]) -> Iterator[ast.AST]:
-    """Every node of a statement but docstrings and what is left out; `shape` gets what the code says, not how."""
-    todo: list[ast.AST] = [root]
-    while todo:
-        node = todo.pop()
-        yield node
-        shape.append(type(node).__name__)
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if isinstance(value, ast.AST):
-                todo.append(value)
-            elif isinstance(value, list):
-                kept = [item for item in value if not _idle(item) and item not in left_out]
-                shape.append(str(len(kept)))
-                for item in kept:
-                    todo.append(item) if isinstance(item, ast.AST) else shape.append(repr(item))
-            else:
-                shape.append(repr(value))
-
-
 def _looked_up(scope: symtable.SymbolTable) -> set[str]:
     """Names that a scope inside a module may look up in the module: Python's own analysis, so a local never counts."""
     names = scope.get_globals() if isinstance(scope, symtable.Function) else scope.get_identifiers()
@@ -246,19 +227,19 @@ def _looked_up(scope: symtable.SymbolTable) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def statements(module: Module) -> tuple[Statement, ...]:
-    """The top-level statements of a module, each analysed on its own. None for a module that cannot be analysed."""
+    """The top-level statements of a module, each analysed on its own; none where the module cannot be analysed."""
     if module.scopes is None:
         return ()
-    effects = _Effects(set(dir(builtins)), set(dir(builtins)))
+    top = _TopLevel({*dir(builtins)}, {*dir(builtins)})
     scopes = [(scope.get_lineno(), _looked_up(scope)) for scope in module.scopes.get_children()]
     try:
-        found = [_statement(module, node, effects, scopes) for node in module.tree.body if not _idle(node)]
+        found = [_statement(module, node, top, scopes) for node in module.tree.body if not _is_idle(node)]
     except RecursionError:
         return ()
     used = {name for one in found for name in one.reads}
     for one in found:  # an import that nothing reads is there for its effect
-        if one.imports and len(one.binds) == len(one.imports) and not one.deferred:
-            one.effects |= any(name.package != SNIPPETS and name.bound not in used for name in one.imports)
+        outside = {name.bound for name in one.imports if name.package != SNIPPETS}
+        one.effects |= one.binds <= outside and bool(outside - used)
     return tuple(found)
 
 
@@ -272,58 +253,78 @@ def binders(module: Module) -> dict[str, list[int]]:
     return found
 
 
-def _statement(module: Module, node: ast.stmt, top: _Effects, scopes: list[tuple[int, set[str]]]) -> Statement:
-    decorators = [*getattr(node, "decorator_list", ())]
+def _statement(module: Module, node: ast.stmt, top: _TopLevel, scopes: list[tuple[int, set[str]]]) -> Statement:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     # An example's options are hashed by what they mean, not by how they are written.
-    marks = [one for one in decorators if is_example_decorator(one) and top.safe.intersection(("example", "executed"))]
-    shape: list[str] = []
-    nodes = list(_walk(node, marks, shape))
-    names = [one for one in nodes if isinstance(one, ast.Name)]
-    attributes = [one for one in nodes if isinstance(one, ast.Attribute)]
-    constants = [one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    imports = tuple(bound for one in nodes for bound in _imports(one, module.name))
-    # A module used only as `attention.softmax` gives away which part is read; any other use hands over all of it.
-    owners = [one.value for one in attributes if isinstance(one.value, ast.Name) and isinstance(one.ctx, ast.Load)]
-    binds = _binds(node)
-    effects = top.of(node, binds, imports)
-    binds |= {name for one in nodes if isinstance(one, ast.Global) for name in one.names}
-    reads = {word for one in nodes for word in _annotated(one)}
-    for line, looked_up in scopes:
-        if node.lineno <= line <= (node.end_lineno or line):
-            reads |= looked_up
-    evaluated: list[ast.AST | None] = [node]
+    marks = [one for one in decorators if is_example_decorator(one) and top.safe & {"example", "executed"}]
+    shape, nodes = _shape(node, marks)
+    attributes = nodes[ast.Attribute]
+    owners = {id(one.value) for one in attributes if isinstance(one.ctx, ast.Load)}
+    texts = [one.value for one in nodes[ast.Constant] if isinstance(one.value, str)]
+    imports = tuple(name for one in (*nodes[ast.Import], *nodes[ast.ImportFrom]) for name in _imports(one, module.name))
+    effects, binds = top.has_effects(node), _binds(node)
+    binds |= {name for one in nodes[ast.Global] for name in one.names}
+
+    evaluated: list[ast.AST | None] = [node]  # what is looked up in the module itself, not in a scope inside it
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         evaluated = [*decorators, node.args, node.returns]
     elif isinstance(node, ast.ClassDef):
         evaluated = [*decorators, *node.bases, *node.keywords]
-    reads |= {one.id for part in evaluated if part for one in ast.walk(part) if isinstance(one, ast.Name)}
-    first = module.lines[node.lineno - 1].strip()[:50]
-    words = {word for one in imports for word in (*one.module.split("."), one.attribute or "")}
-    called = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
-    # `model.eval()` and `model.modules()` are PyTorch's.
-    said = {one.attr for one in attributes if one.attr != "modules" or id(one) not in called}
-    said = {word for word in said.union(constants) if word.startswith("__") or word not in vars(builtins)}
-    said |= {"importlib" for text in constants if ".py" in text or SNIPPETS in text}
+    reads = {one.id for part in evaluated if part for one in ast.walk(part) if isinstance(one, ast.Name)}
+    reads = reads.union(*(names for line, names in scopes if node.lineno <= line <= (node.end_lineno or 0)))
+    # `typing.get_type_hints` looks up what an annotation says as text.
+    noted = [one.annotation for one in (*nodes[ast.arg], *nodes[ast.AnnAssign])]
+    noted += [one.returns for kind in FUNCTION for one in nodes[kind]]
+    hints = [one.value for part in noted if part for one in ast.walk(part) if isinstance(one, ast.Constant)]
+    reads = reads.union(*(re.findall(r"\w+", hint) for hint in hints if isinstance(hint, str)))
+
+    called = {id(one.func) for one in nodes[ast.Call]}
+    said = {*texts, *(one.attr for one in attributes if one.attr != "modules" or id(one) not in called)}
+    said = {word for word in said if word.startswith("__") or word not in vars(builtins)}  # `model.eval()` is PyTorch's
+    said |= {one.id for one in nodes[ast.Name]} - {"modules"}
+    said |= {word for one in imports for word in (*one.module.split("."), one.attribute or "")}
+    said |= {"importlib" for text in texts if ".py" in text or SNIPPETS in text}
+    named = binds and (isinstance(node, DEFINITION) or not effects)
     return Statement(
-        ", ".join(sorted(binds)) if binds and (isinstance(node, DEFINITION) or not effects) else f"line `{first}`",
+        ", ".join(sorted(binds)) if named else f"line `{module.lines[node.lineno - 1].strip()[:50]}`",
         sha("\n".join(shape)),
         frozenset(binds),
         frozenset(reads),
-        frozenset(words | said | {one.id for one in names}) & (OPAQUE | ANYWHERE),
+        frozenset(said & (OPAQUE | ANYWHERE)),
         frozenset((one.value.id, one.attr) for one in attributes if isinstance(one.value, ast.Name)),
-        frozenset(one.id for one in names if one not in owners),
+        frozenset(one.id for one in nodes[ast.Name] if id(one) not in owners),
         imports,
         effects,
         isinstance(node, FUNCTION),
     )
 
 
-def _annotated(node: ast.AST) -> Iterator[str]:
-    """Words of annotations written as text: `typing.get_type_hints` looks them up."""
-    for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-        for part in ast.walk(annotation) if annotation else ():
-            if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                yield from re.findall(r"\w+", part.value)
+def _shape(root: ast.stmt, left_out: list[ast.expr]) -> tuple[list[str], dict[type, list[Any]]]:
+    """What a statement says, not how it is laid out, docstrings left out; and its nodes, by type."""
+    shape: list[str] = []
+    nodes: dict[type, list[Any]] = defaultdict(list)
+    todo: list[ast.AST] = [root]  # no recursion: a sum of a thousand terms is a thousand levels deep
+    while todo:
+        node = todo.pop()
+        kind = type(node)
+        nodes[kind].append(node)
+        shape.append(kind.__name__)
+        for name in _fields(kind):
+            value = getattr(node, name, None)
+            if isinstance(value, ast.AST):
+                todo.append(value)
+            elif isinstance(value, list):
+                kept = [item for item in value if item not in left_out and not _is_idle(item)]
+                todo += [item for item in kept if isinstance(item, ast.AST)]
+                shape += ["[", *("" if isinstance(item, ast.AST) else repr(item) for item in kept), "]"]
+            else:
+                shape.append(repr(value))
+    return shape, nodes
+
+
+@lru_cache(maxsize=None)
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    return tuple(name for name in kind._fields if name not in ("ctx", "kind", "type_comment"))
 
 
 class Node(NamedTuple):
@@ -382,6 +383,9 @@ class Reach:
         found = statements(module)
         if node.position == IMPORTED:
             self._parts[node] = f"module {node.module}", ""
+            folders = node.module.split(".")[:-1]
+            for length in range(len(folders) + 1):
+                yield from self._imported(_joined(*folders[:length], "__init__"))
             first: dict[str, int] = {}
             for position, statement in enumerate(found):
                 if statement.effects:
@@ -396,12 +400,12 @@ class Reach:
                 yield from (Node(name, WHOLE) for name in self.book.modules)
         elif node.position == WHOLE:
             self._parts[node] = f"all of {node.module}", sha(module.data)
-            yield from self.touch(node.module)
+            yield Node(node.module, IMPORTED)
             yield from (Node(node.module, position) for position in range(len(found)))
         elif node.name:
             imports = [one for one in found[node.position].imports if one.bound == node.name]
             self._parts[node] = f"{node.module}.{node.name}", sha(repr(imports))
-            yield from self.touch(node.module)
+            yield Node(node.module, IMPORTED)
             for one in imports:
                 yield from self.load(one)
                 if one.attribute and one.package == SNIPPETS:
@@ -413,7 +417,7 @@ class Reach:
                 self._opaque.add(node)
             if not ANYWHERE.isdisjoint(statement.words):
                 yield from (Node(name, WHOLE) for name in self.book.modules)
-            yield from self.touch(node.module)
+            yield Node(node.module, IMPORTED)
             for one in statement.imports:
                 yield Node(node.module, node.position, one.bound)
                 yield from self.behind(one, statement)
@@ -453,16 +457,15 @@ class Reach:
     def load(self, one: Import) -> Iterator[Node]:
         """What an import runs: a module, or an installed package."""
         if one.package == SNIPPETS:
-            yield from self.touch(_joined(one.snippet, one.attribute or ""))
+            yield from self._imported(self._file(one.snippet))
+            yield from self._imported(self._file(_joined(one.snippet, one.attribute or "")))
             yield from self._all_if_unclear(one.snippet, one.attribute) if one.attribute else ()
         elif one.module != "executed":
             yield Node("", PACKAGE, one.package)
 
-    def touch(self, module: str) -> Iterator[Node]:
-        """A module, and the packages it is in, get imported."""
-        parts = module.split(".")
-        names = [_joined(*parts[:length], end) for length in range(len(parts) + 1) for end in ("", "__init__")]
-        yield from (Node(name, IMPORTED) for name in names if name in self.book.modules)
+    def _imported(self, name: str) -> Iterator[Node]:
+        if name in self.book.modules:
+            yield Node(name, IMPORTED)
 
     def _all_if_unclear(self, module: str, name: str) -> Iterator[Node]:
         """The whole module where no statement binds the name: a star, a `__getattr__`, or a name that is not there."""

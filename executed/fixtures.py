@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from executed.book import Book
-from executed.render import failure_text
 from executed.runner import Outcomes, run
-from executed.store import Result, Store
+from executed.store import Result, Store, failure_text
 
 
 @pytest.fixture(scope="session")

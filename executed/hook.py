@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -12,10 +12,12 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from executed import mathematics
-from executed.book import SNIPPETS, Book, BookError, find_root
-from executed.pool import Pool
-from executed.runner import preload
-from executed.stage import Staged, stage
+from executed.book import SNIPPETS, BookError, find_root
+from executed.capture import own_ids
+from executed.staged import Staged, unchanged
+
+if TYPE_CHECKING:
+    from executed.pool import Pool
 
 log = get_plugin_logger("executed")
 FIGURE = re.compile(
@@ -28,7 +30,7 @@ class _Site:
     """What stays between the builds of one `mkdocs serve`, and of a build between its events."""
 
     serving = False
-    pool: Pool | None = None
+    pool: "Pool | None" = None
     staged: Staged | None = None
 
 
@@ -44,11 +46,8 @@ def on_shutdown() -> None:
 def on_pre_build(config: MkDocsConfig) -> None:
     """Run what is needed, before MkDocs clears the site folder: a failing build leaves the last site as it was."""
     root = find_root(Path(config.config_file_path or ".").parent)
-    if _Site.serving and _Site.pool is None:
-        _Site.pool = Pool(root, preload(Book.read(root)))
-    remembered = _Site.staged.outcomes.failures if _Site.serving and _Site.staged else {}
     try:
-        staged = stage(root, pool=_Site.pool, remembered=remembered)
+        staged = unchanged(root) or _staged_anew(root)
     except BookError as error:
         raise PluginError(str(error)) from None
     log.info(staged.summary())
@@ -62,6 +61,19 @@ def on_pre_build(config: MkDocsConfig) -> None:
     for block in report:
         log.error(block)
     _Site.staged = staged
+
+
+def _staged_anew(root: Path) -> Staged:
+    # Imported only here: a build in which nothing has changed does without the runner and the renderer.
+    from executed.book import Book
+    from executed.pool import Pool
+    from executed.runner import preload
+    from executed.stage import stage
+
+    if _Site.serving and _Site.pool is None:
+        _Site.pool = Pool(root, preload(Book.read(root)))
+    remembered = _Site.staged.failures if _Site.serving and _Site.staged else {}
+    return stage(root, pool=_Site.pool, remembered=remembered)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -99,9 +111,7 @@ def _inlined(found: re.Match[str]) -> str:
     if svg is None:
         return found[0]
     name = found["file"].removesuffix(".svg").replace(".", "-")
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = svg.replace("<svg", f'<svg role="img" aria-label="{found["alt"]}"', 1)
+    svg = own_ids(svg, name).replace("<svg", f'<svg role="img" aria-label="{found["alt"]}"', 1)
     caption = f"<figcaption>{found['caption']}</figcaption>" if found["caption"] else ""
     return f'<figure class="drawn">{svg}{caption}</figure>'
 

@@ -36,15 +36,37 @@ ALLOWED = re.compile(
     rf"""
     (?:https?://|www\.)[^\s{STAND_IN}]+
     | \b\d{{1,2}}\ (?:{MONTHS})(?:\ \d{{4}})? | \b(?:{MONTHS})(?:\ \d{{1,2}},?)?\ \d{{4}} | \b\d{{4}}-\d{{2}}-\d{{2}}\b
+    | \b(?i:ngày\ \d{{1,2}}(?:\ tháng\ \d{{1,2}})?|tháng\ \d{{1,2}})(?:\ năm\ \d{{4}})?
     | (?<![\d.,])(?:19|20)(?!00)(?:[0-3]\d|(?<=19)\d\d)\b(?![.,]\d|\s?%)
     | \b(?![{FIGURES}])[^\W\d_][\w.]*(?:[-\u2010\u2011/]\w+)*
     """,
     re.X,
 )
 NUMBER = re.compile(rf"[-+\u2212]?\d[\d.,\u202f]*(?:[eE][-+\u2212]?\d+)?(?:\s?%)?|[{FIGURES}]+")
-ABBREVIATIONS = frozenset("e.g. i.e. cf. al. vs. ca. Fig. Figs. Eq. Eqs. Sec. Ch. No. Vol. vol. p. pp. tr.".split())
+ABBREVIATIONS = frozenset(
+    [
+        "e.g.",
+        "i.e.",
+        "cf.",
+        "al.",
+        "vs.",
+        "ca.",
+        "Fig.",
+        "Figs.",
+        "Eq.",
+        "Eqs.",
+        "Sec.",
+        "Ch.",
+        "No.",
+        "Vol.",
+        "vol.",
+        "p.",
+        "pp.",
+        "tr.",
+    ]
+)
 SENTENCE_END = re.compile(rf"(?<=[.!?\u2026])[\"'\u201d\u2019)\]{STAND_IN}]*\s+")
-QUOTED = re.compile(r'''"((?:\\.|[^"\\\n])*)"|\'((?:\\.|[^'\\\n])*)\'''')
+QUOTED = re.compile(r""""((?:\\.|[^"\\\n])*)"|\'((?:\\.|[^'\\\n])*)\'""")
 CONSTANT = re.compile(r"<!--\s*constant:\s*\S[^>]*-->")
 TITLE = re.compile(r'^[ \t]*(?:!!!|\?\?\?\+?|===[!+]*)[ \t][\w \t-]*"[^"\n]*"', re.M)
 ATTRIBUTES = re.compile(r"""\{:?[ \t]*(?:(?:[.#][\w:.-]+|[\w-]+=(?:"[^"\n]*"|'[^'\n]*'|[^\s}]+))[ \t]*)+\}""")

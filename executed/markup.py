@@ -8,6 +8,7 @@ that they would see and this file would not could swallow the fences around what
 import ast
 import re
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,15 +30,20 @@ TOKEN = re.compile(
     re.M | re.X,
 )
 # A language, classes, an anchor and a title: headers that make a fence a fence beyond doubt.
+TITLE = r'title="[^"]*"'
 HEADER = re.compile(
-    r"""[ \t]*(?:\.?[\w#.+-]+(?=[ \t]|$))?[ \t]*(?:(?:title="[^"]*")?|\{(?:[ \t]*(?:[.#][\w:.-]+|title="[^"]*"))*[ \t]*\})[ \t]*"""
+    rf"""
+    [ \t]* (?:\.?[\w\#.+-]+(?=[ \t]|$))? [ \t]*
+    (?: {TITLE} | \{{ (?:[ \t]*(?:[.\#][\w:.-]+|{TITLE}))* [ \t]* \}} )? [ \t]*
+    """,
+    re.X,
 )
 # What is between the braces: quoted texts may hold braces of their own.
 INSIDE = re.compile(
     r"""(?: "(?:\\.|[^"\\\n])*+" | '(?:\\.|[^'\\\n])*+' | \n(?![ \t]*\n) | (?!\}\}|\{\{)[^"'\n] )*+ (?P<close>\}\})""",
     re.X,
 )
-AFTER_BLOCK = re.compile(r"[ \t]*(?:<!--.*?-->)?[ \t]*$", re.M)
+AFTER_BLOCK = re.compile(r"[ \t]*(?:<!--(?:(?!-->).)*-->)?[ \t]*$", re.M)
 SPACES = re.compile(r"[\t-\r\x1c-\x20\x85\u2028\u2029]+")  # but not those that hold a number and its unit together
 LINE_START = re.compile(r"[>\s]*(?:(?:[-+*]|\d+[.)])\s+)*")
 
@@ -86,8 +92,8 @@ class _Reader:
         self.source, self.path = source, path
         self.parts: list[Stretch | Directive] = []
         self.problems: list[Problem] = []
-        self.done = self.counted = 0
-        self.lines = 1
+        self.done = 0
+        self.line_ends = [found.start() for found in re.finditer("\n", source)]
         self.never_closed: set[tuple[str, str]] = set()
 
     def read(self) -> None:
@@ -134,8 +140,15 @@ class _Reader:
             self._problem(start, "this <!-- is never closed")
             self._replace(start, start + 4, "&lt;!--")
             return start + 4
-        self._replace(start, end + 3, "")
-        return end + 3
+        end += 3
+        if self.source[end : end + 1] in ("\n", ""):  # leave no space at the end of a line, and no empty line
+            while start > self.done and self.source[start - 1] in " \t":
+                start -= 1
+            end += start == 0 or self.source[start - 1] == "\n"
+            self._replace(start, end, "")
+        else:  # what follows must not come to stand at the start of the line, where it could open code
+            self._replace(start, end, "" if self._before(start).strip("> \t") else "<!-- -->")
+        return end
 
     def _directive(self, start: int) -> int:
         inside = INSIDE.match(self.source, start + 2)
@@ -147,7 +160,7 @@ class _Reader:
                 " or `{{ chapter.example.value | num(2) }}` (in mathematics, `{ {`)",
             )
             return start + 2
-        before = self.source[self.source.rfind("\n", 0, start) + 1 : start]
+        before = self._before(start)
         after = AFTER_BLOCK.match(self.source, inside.end())
         alone = after and not before.strip()
         end = after.end() if after and alone else inside.end()
@@ -170,12 +183,11 @@ class _Reader:
     def _problem(self, place: int, message: str) -> None:
         self.problems.append(Problem(self.path, self._line(place), message))
 
+    def _before(self, place: int) -> str:
+        return self.source[self.source.rfind("\n", 0, place) + 1 : place]
+
     def _line(self, place: int) -> int:
-        if place < self.counted:
-            return self.lines - self.source.count("\n", place, self.counted)
-        self.lines += self.source.count("\n", self.counted, place)
-        self.counted = place
-        return self.lines
+        return bisect_left(self.line_ends, place) + 1
 
 
 def _expression(text: str) -> ast.expr | None:
@@ -201,5 +213,5 @@ def escaped(text: str, opens: bool = True) -> str:
     `opens` says that it may begin a line, where a number or a dash could begin a list.
     """
     text = visible(SPACES.sub(" ", text).strip(" "))
-    text = re.sub(r'[!"#$&*:<=>@\[\\\]^_`{|}~]', lambda found: f"&#{ord(found[0])};", text)
+    text = re.sub(r'[!"#$&*:<=>@\[\\\]^_`{|}~]|[^\S ]', lambda found: f"&#{ord(found[0])};", text)
     return f"&#{ord(text[0])};{text[1:]}" if opens and re.match(r"[-+\d]", text) else text

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from executed.book import Book, Example, Problem, nearest
-from executed.capture import visible
 from executed.citations import CITATION, Bibliography, cited_keys
 from executed.markup import Directive, Stretch, directives, escaped, fenced, parts
 from executed.numbers import DEFAULT_DIGITS, FILTERS, formatted, listed
-from executed.store import Failure, Result
+from executed.store import Failure, Result, failure_text
 
 BLOCKS = {"code": (), "example": ("alt", "caption"), "output": (), "figure": ("alt", "caption", "number")}
 MOST_DECIMALS = 20
@@ -32,6 +31,8 @@ class Page:
     used: dict[str, int] = field(default_factory=dict)
     """The examples the page shows or quotes, each with the first line that does."""
     cited: list[str] = field(default_factory=list)
+    anchors: set[str] = field(default_factory=set)
+    """The names whose code the page shows; the first time it does is where links lead."""
 
 
 class Renderer:
@@ -147,7 +148,9 @@ class _Expansion:
             try:
                 options[option] = ast.literal_eval(keyword.value)
             except (ValueError, TypeError):
-                raise _Trouble(f"{option}= is a plain value: text in quotes, a list of such texts, or a number") from None
+                raise _Trouble(
+                    f"{option}= is a plain value: text in quotes, a list of such texts, or a number"
+                ) from None
         return name, options
 
     def _shown(self, word: str, name: str, options: dict[str, Any]) -> str:
@@ -167,7 +170,7 @@ class _Expansion:
             if number not in numbers or isinstance(number, bool):
                 raise _Trouble(f"{name} draws {len(numbers)} figure(s), and figure {number} is asked for")
             return self.figures(result, options, [number])
-        blocks = [self._needs_line(example), fenced(example.body or "pass", f".python #{name}")]
+        blocks = [self._needs_line(example), self._python(name, example.body or "pass")]
         blocks += [fenced(result.text, ".text .output")] if result.text else []
         blocks += [self.figures(result, options, numbers)] if numbers or options else []
         return "\n\n".join(filter(None, blocks))
@@ -187,7 +190,12 @@ class _Expansion:
                 if definition
                 else f'say which definition of {module.path}: code("{name}....")'
             )
-        return fenced(_dedented(module.text(module.definitions[definition])), f".python #{name}")
+        return self._python(name, _dedented(module.text(module.definitions[definition])))
+
+    def _python(self, name: str, code: str) -> str:
+        anchor = "" if name in self.page.anchors else f" #{name}"
+        self.page.anchors.add(name)
+        return fenced(code, f".python{anchor}")
 
     def example(self, name: str) -> Example:
         if name not in self.book.examples:
@@ -207,7 +215,9 @@ class _Expansion:
         return f"{'' if page == self.page.path else posixpath.relpath(page, here)}#{name}" if page else ""
 
     def _needs_line(self, example: Example) -> str:
-        pairs = [(parameter, self.link(need)) for parameter, need in zip(example.parameters, example.needs, strict=True)]
+        pairs = [
+            (parameter, self.link(need)) for parameter, need in zip(example.parameters, example.needs, strict=True)
+        ]
         links = [f"[`{parameter}`]({link})" if link else f"`{parameter}`" for parameter, link in pairs]
         word = {"vi": "Dùng kết quả của"}.get(self.language, "Uses the result of")
         return f"{word} {', '.join(links)}\n{{: .needs }}" if links else ""
@@ -247,37 +257,23 @@ class _Expansion:
 
     def value(self, expression: ast.expr) -> str:
         """A value that prose quotes, formatted for the page's language."""
+        form = None
         match expression:
-            case ast.BinOp(op=ast.BitOr()):
-                name, value = self._lookup(expression.left)
-                return self._filtered(value, expression.right, name)
+            case ast.BinOp(left=expression, op=ast.BitOr(), right=right):
+                form = _form(right)
             case ast.BinOp() | ast.UnaryOp() | ast.BoolOp() | ast.Compare():
                 raise _Trouble("prose quotes values and computes none: let the example return what is wanted")
         name, value = self._lookup(expression)
-        return self._plain(value, name)
-
-    def _filtered(self, value: Any, written: ast.expr, name: str) -> str:
-        call = written if isinstance(written, ast.Call) else ast.Call(written, [], [])
-        word = ast.unparse(call.func)
-        if word not in FILTERS:
-            raise _Trouble(f"there is no filter {word}{nearest(word, FILTERS)}; there are {', '.join(FILTERS)}")
-        match call:
-            case ast.Call(args=[ast.Constant(int(digits))], keywords=[]) if 0 <= digits <= MOST_DECIMALS:
-                pass
-            case ast.Call(args=[], keywords=[]) if word in DEFAULT_DIGITS:
-                digits = DEFAULT_DIGITS[word]
-            case _:
-                raise _Trouble(f"say how many decimals: | {word}(2)")
         if value is _FAILED:
             return "(?)"
         try:
-            return formatted(value, word, digits, self.language)
+            return formatted(value, *form, self.language) if form else self._plain(value, name)
         except TypeError as error:
             raise _Trouble(f"{name}: {error}") from None
 
     def _plain(self, value: Any, name: str) -> str:
         match value:
-            case list([_, *_]):
+            case [_, *_]:
                 return listed([self._plain(item, name) for item in value])
             case bool() | str():
                 return str(value)
@@ -287,15 +283,14 @@ class _Expansion:
                 raise _Trouble(f"{name} is {value}: say how to write it, for instance | num(3)")
             case {"$unquotable": why}:
                 raise _Trouble(f"{name} holds {why}")
-        if value is _FAILED:
-            return "(?)"
-        kind = {dict: "a dict", list: "an empty list"}.get(type(value), "nothing (None)")
-        raise _Trouble(f"{name} is {kind}; quote {'one of its parts' if value else 'something else'}")
+            case {}:
+                raise _Trouble(f"{name} is a dict; quote one of its parts")
+        raise _Trouble(f"{name} is {'nothing (None)' if value is None else 'an empty list'}; quote something else")
 
     def _lookup(self, path: ast.expr) -> tuple[str, Any]:
         """What `chapter.example.value[0]` leads to, and its name as messages have it."""
         steps = list(_steps(path))
-        names = list(itertools.takewhile(lambda step: isinstance(step, str), steps))
+        names = [key for key, _ in itertools.takewhile(lambda step: step[1][0] != "[", steps)]
         for length in range(len(names), 1, -1):
             if (name := ".".join(names[:length])) in self.book.examples:
                 break
@@ -306,39 +301,41 @@ class _Expansion:
         if name in self.renderer.failures:
             return name, _FAILED
         value: Any = self.result(name).values
-        for step in steps[length:]:
-            value = _step(value, step, name)
-            name += f".{step}" if isinstance(step, str) else f"[{step}]"
+        for key, written in steps[length:]:
+            value = _step(value, key, written, name)
+            name += written
             if isinstance(value, dict) and "$unquotable" in value:
                 raise _Trouble(f"{name} is {value['$unquotable']}")
         return name, value
 
 
-@dataclass(frozen=True)
-class _Subscript:
-    """What stands between brackets: a key, a number or a slice."""
+def _form(written: ast.expr) -> tuple[str, int]:
+    """`num(2)` as its name and its decimals."""
+    call = written if isinstance(written, ast.Call) else ast.Call(written, [], [])
+    word = ast.unparse(call.func)
+    if word not in FILTERS:
+        raise _Trouble(f"there is no filter {word}{nearest(word, FILTERS)}; there are {', '.join(FILTERS)}")
+    match call:
+        case ast.Call(args=[ast.Constant(int(digits))], keywords=[]) if 0 <= digits <= MOST_DECIMALS:
+            return word, digits
+        case ast.Call(args=[], keywords=[]) if word in DEFAULT_DIGITS:
+            return word, DEFAULT_DIGITS[word]
+    raise _Trouble(f"say how many decimals: | {word}(2)")
 
-    key: Any
-    written: str
 
-    def __str__(self) -> str:
-        return self.written
-
-
-def _steps(path: ast.expr) -> Iterator[str | _Subscript]:
-    """`a.b.weights[2][0]` as "a", "b", "weights", 2, 0."""
+def _steps(path: ast.expr) -> Iterator[tuple[Any, str]]:
+    """`a.b[2]` step by step, each as its key and as it is written: a, .b and [2]."""
     match path:
         case ast.Name():
-            yield path.id
+            yield path.id, path.id
         case ast.Attribute():
             yield from _steps(path.value)
-            yield path.attr
+            yield path.attr, f".{path.attr}"
         case ast.Subscript():
             yield from _steps(path.value)
-            keys = path.slice.elts if isinstance(path.slice, ast.Tuple) else [path.slice]
-            for key in keys:
+            for key in path.slice.elts if isinstance(path.slice, ast.Tuple) else [path.slice]:
                 try:
-                    yield _Subscript(_key(key), ast.unparse(key))
+                    yield _key(key), f"[{ast.unparse(key)}]"
                 except (ValueError, TypeError):
                     raise _Trouble(f"[{ast.unparse(key)}] is not a plain number, name in quotes or slice") from None
         case _:
@@ -349,26 +346,22 @@ def _steps(path: ast.expr) -> Iterator[str | _Subscript]:
 def _key(written: ast.expr) -> Any:
     if not isinstance(written, ast.Slice):
         return ast.literal_eval(written)
-    found = slice(*(part and ast.literal_eval(part) for part in (written.lower, written.upper, written.step)))
-    [][found]  # raises what a wrong slice raises
+    bounds: list[Any] = [part and ast.literal_eval(part) for part in (written.lower, written.upper, written.step)]
+    found = slice(*bounds)
+    range(0)[found]  # raises what a wrong slice raises
     return found
 
 
-def _step(value: Any, step: str | _Subscript, so_far: str) -> Any:
-    key = step.key if isinstance(step, _Subscript) else step
+def _step(value: Any, key: Any, written: str, so_far: str) -> Any:
     if isinstance(value, dict) and not isinstance(key, slice):
         if str(key) not in value:
             kept = ", ".join(value) or "no values"
             raise _Trouble(f"{so_far} has no {key}{nearest(str(key), value)} (it has {kept})")
         return value[str(key)]
-    if isinstance(value, list) and isinstance(step, _Subscript):
-        if isinstance(key, slice):
-            return value[key]
-        if isinstance(key, int) and not isinstance(key, bool):
-            if not -len(value) <= key < len(value):
-                raise _Trouble(f"{so_far} has {len(value)} items, counted from 0: there is no [{key}]")
-            return value[key]
-    written = f"[{step}]" if isinstance(step, _Subscript) else f".{step}"
+    if isinstance(value, list) and isinstance(key, int | slice):
+        if isinstance(key, int) and not -len(value) <= key < len(value):
+            raise _Trouble(f"{so_far} has {len(value)} items, counted from 0: there is no {written}")
+        return value[key]
     raise _Trouble(f"{so_far} is a {type(value).__name__}: {written} leads nowhere")
 
 
@@ -376,15 +369,6 @@ def _dedented(code: str) -> str:
     """Code moved to the left margin. What stands further left than its first line, inside a text, stays there."""
     margin = re.match(r"[ \t]*", code)
     return re.sub(rf"^{margin[0] if margin else ''}", "", code, flags=re.M)
-
-
-def failure_text(failure: Failure) -> str:
-    """One readable block for a failed example: what happened, where, and how the run got there."""
-    lines = [f"{failure.path}:{failure.line}: {failure.name}: {failure.message}"]
-    lines += [f"    {line}" for line in failure.trace]
-    if failure.text:
-        lines += ["  printed before that:", *(f"    {line}" for line in failure.text.split("\n")[-10:])]
-    return visible("\n".join(lines))
 
 
 def failure_block(failure: Failure) -> str:

@@ -6,9 +6,9 @@ from decimal import Decimal
 from typing import Any
 
 from executed.book import Book
+from executed.markup import escaped
 from executed.numbers import as_bytes, num, sci
 from executed.reference import AGREES, OPEN, ReferenceFigure, decimals, ours, read
-from executed.render import escaped
 from executed.store import Result
 
 Link = Callable[[str], str]

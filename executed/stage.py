@@ -2,50 +2,16 @@
 
 import re
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from executed import lint, reference, reproduction
 from executed.book import Book, BookError, Problem
+from executed.markup import fenced
 from executed.pool import Pool
-from executed.render import Page, Renderer, failure_text, fenced
+from executed.render import Page, Renderer
 from executed.runner import Outcomes, Progress, run
+from executed.staged import Staged, keep, sources
 from executed.store import Failure, Store
-
-
-@dataclass
-class Staged:
-    """A book ready for a site generator."""
-
-    pages: dict[str, str]
-    """Markdown by path below `docs/`."""
-    figures: dict[str, str]
-    """SVG by file name below `docs/figures/`."""
-    outcomes: Outcomes
-    errors: list[Problem] = field(default_factory=list)
-    """Names and values that lead nowhere, unused examples, figures out of tolerance."""
-    naked_numbers: list[Problem] = field(default_factory=list)
-    places: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """The first page line that shows or quotes each example."""
-
-    def report(self) -> list[str]:
-        """One readable block for each failed example and each error, failures first."""
-        blocks = []
-        for name, failure in self.outcomes.failures.items():
-            page, line = self.places.get(name, ("", 0))
-            shown = f"\n  shown by {page}:{line}" if page else ""
-            head, _, rest = failure_text(failure).partition("\n")
-            blocks.append(head + shown + (f"\n{rest}" if rest else ""))
-        return [*blocks, *map(str, self.errors)]
-
-    def summary(self) -> str:
-        """What ran and what did not need to."""
-        ran, failed = len(self.outcomes.ran), len(self.outcomes.failures)
-        kept = len(self.outcomes.results.keys() - set(self.outcomes.ran))
-        if not ran and not failed:
-            return f"nothing ran: {kept} results are up to date"
-        return f"{ran} examples ran, {kept} results were up to date" + (f", {failed} failed" if failed else "")
 
 
 def chapters(root: Path) -> list[Page]:
@@ -54,7 +20,7 @@ def chapters(root: Path) -> list[Page]:
     return [
         Page(
             file.relative_to(root).as_posix(),
-            file.read_bytes().decode("utf-8-sig", "replace").replace("\r\n", "\n"),
+            file.read_bytes().decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n"),
         )
         for file in files
     ]
@@ -72,19 +38,22 @@ def stage(
     pool: Pool | None = None,
     progress: Progress | None = None,
     remembered: dict[str, Failure] | None = None,
-    execute: Callable[..., Outcomes] = run,
 ) -> Staged:
-    """Bring every result up to date and render every chapter. Problems are collected, none is raised."""
+    """Bring every result up to date and render every chapter. Raises BookError for broken lists."""
+    before = sources(root)
     book = Book.read(root)
-    outcomes = execute(book, Store(root), book.examples, pool=pool, progress=progress, remembered=remembered)
-    return render(book, chapters(root), outcomes)
+    outcomes = run(book, Store(root), book.examples, pool=pool, progress=progress, remembered=remembered)
+    staged = render(book, chapters(root), outcomes)
+    if not (staged.report() or staged.naked_numbers):
+        keep(root, staged, outcomes.results.values(), before)
+    return staged
 
 
 def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
     """Render chapters with the results there are."""
     renderer = Renderer(book, outcomes.results, outcomes.failures, reproduction.directives(book, outcomes.results))
     renderer.find_examples(pages)
-    staged = Staged({}, {}, outcomes, list(book.problems))
+    staged = Staged({}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
     for page in pages:
         try:
             renderer.render(page, language_of(page, book.settings.language))

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from executed.capture import visible
 from executed.fingerprint import sha
 
 FOLDER = ".executed"
@@ -84,6 +85,15 @@ class Failure:
     files: dict[str, str] = field(default_factory=dict)
 
 
+def failure_text(failure: Failure) -> str:
+    """One readable block for a failed example: what happened, where, and how the run got there."""
+    lines = [f"{failure.path}:{failure.line}: {failure.name}: {failure.message}"]
+    lines += [f"    {line}" for line in failure.trace]
+    if failure.text:
+        lines += ["  printed before that:", *(f"    {line}" for line in failure.text.split("\n"))]
+    return visible("\n".join(lines))
+
+
 class Store:
     """The folder of results of the repository at `root`."""
 
@@ -105,12 +115,22 @@ class Store:
 
     def _read(self, entry: Path) -> Result | None:
         try:
-            checksum, _, body = entry.read_text("utf-8").partition("\n")
-            if checksum != sha(body):
-                return None
-            return Result(**json.loads(body), digest=checksum_of(json.loads(body)), entry=entry)
-        except (OSError, ValueError, TypeError, KeyError):
+            body = json.loads(self.read_text(entry) or "")
+            return Result(**body, digest=checksum_of(body), entry=entry)
+        except (ValueError, TypeError, KeyError):
             return None
+
+    def read_text(self, file: Path) -> str | None:
+        """The text that `write_text` wrote there; None where it is missing or not what was written."""
+        try:
+            checksum, _, text = file.read_text("utf-8").partition("\n")
+        except (OSError, ValueError):
+            return None
+        return text if checksum == sha(text) else None
+
+    def write_text(self, file: Path, text: str) -> None:
+        """Write a text with its checksum. The file is whole or as it was before, whenever the process ends."""
+        self._replace(file, f"{sha(text)}\n{text}".encode())
 
     def save(self, result: Result, returned: Path) -> Result:
         """Keep a result. `returned` is the pickle that the worker left, if it left one."""
@@ -123,8 +143,7 @@ class Store:
             self._replace(entry.with_suffix(".pickle"), data)
         elif (note := returned.with_suffix(".unpickled")).exists():
             body["unpickled"] = note.read_text("utf-8")
-        text = json.dumps(body)
-        self._replace(entry, f"{sha(text)}\n{text}".encode())
+        self.write_text(entry, json.dumps(body))
         self._failure_file(result.name).unlink(missing_ok=True)
         return Result(**body, digest=checksum_of(body), entry=entry)
 

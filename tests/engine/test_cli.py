@@ -50,7 +50,10 @@ def test_status_tells_fresh_from_stale_and_why_and_failed(
     assert "stale   a.one  never ran" in capsys.readouterr().out
     main(["check"])
     main(["status"])
-    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[-2:]] == [["fresh", "a.one"], ["fresh", "a.two"]]
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[-2:]] == [
+        ["fresh", "a.one"],
+        ["fresh", "a.two"],
+    ]
     write_book({"a": GOOD.replace("return 2", "return 3")})
     main(["status"])
     out = capsys.readouterr().out

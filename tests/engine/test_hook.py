@@ -63,16 +63,22 @@ def test_a_strict_build_shows_code_output_and_value(write_book: WriteBook) -> No
     assert "The value is 0.69." in page
 
 
-def test_the_second_build_says_that_nothing_ran_and_imports_neither_torch_nor_matplotlib(write_book: WriteBook) -> None:
+@pytest.mark.parametrize("edit", ["", "\nMore prose.\n"], ids=["nothing", "prose"])
+def test_a_build_in_which_nothing_runs_says_so_and_imports_neither_torch_nor_matplotlib(
+    write_book: WriteBook, edit: str
+) -> None:
     source = GOOD.replace("from executed", "import matplotlib.pyplot as plt\nimport torch\nfrom executed")
-    root = write_book({"a": source.replace("print(", "plt.figure()\n    print(torch.ones(1), ")},
-                      {"index": CHAPTER.replace('one")', 'one", alt="nothing")')})  # fmt: skip
+    chapter = CHAPTER.replace('one")', 'one", alt="nothing")')
+    root = write_book({"a": source.replace("print(", "plt.figure()\n    print(torch.ones(1), ")}, {"index": chapter})
     assert mkdocs(root, "build", "--strict").returncode == 0
+    write_book({}, {"index": chapter + edit})
     built = mkdocs(root, "build", "--strict", PYTHONPROFILEIMPORTTIME="1")
     assert built.returncode == 0
     assert "nothing ran: 1 results are up to date" in built.stderr
-    imported = {line.rpartition("|")[2].strip() for line in built.stderr.splitlines() if line.startswith("import time")}
-    assert "executed.runner" in imported
+    lines = [line for line in built.stderr.splitlines() if line.startswith("import time")]
+    imported = {line.rpartition("|")[2].strip() for line in lines}
+    assert "executed.staged" in imported
+    assert ("executed.runner" in imported) is bool(edit)
     assert imported.isdisjoint({"torch", "matplotlib", "numpy"})
 
 
@@ -119,12 +125,16 @@ def test_a_typed_number_only_warns_outside_a_strict_build(write_book: WriteBook)
 def test_a_figure_is_part_of_the_page_with_its_alt_text_and_caption(write_book: WriteBook) -> None:
     root = write_book(
         {"a": GOOD.replace("print(", "import matplotlib.pyplot as plt\n    plt.plot([1, 2])\n    print(")},
-        {"index": '# A\n\n!!! note\n\n    {{ example("a.one", alt="A line that \\"rises\\"", caption="x < y & {{ a.one.x | num(1) }}") }}\n'},
+        {
+            "index": '# A\n\n!!! note\n\n    {{ example("a.one", alt="A line that \\"rises\\"", caption="x < y & {{ a.one.x | num(1) }}") }}\n'
+        },
     )
     built = mkdocs(root, "build", "--strict")
     assert built.returncode == 0, built.stderr
     page = (root / "site/index.html").read_text("utf-8")
-    figure = re.search(r'<figure class="drawn"><svg role="img" aria-label="([^"]*)".*?</svg><figcaption>(.*?)</figcaption>', page, re.S)
+    figure = re.search(
+        r'<figure class="drawn"><svg role="img" aria-label="([^"]*)".*?</svg><figcaption>(.*?)</figcaption>', page, re.S
+    )
     assert figure is not None
     assert figure.groups() == ("A line that &#34;rises&#34;", "x &#60; y &#38; 0.7")
     assert (root / "site/figures/a.one-1.svg").exists()
@@ -211,5 +221,8 @@ def test_the_staged_markdown_builds_without_the_engine(write_book: WriteBook) ->
     assert staged.returncode == 0, staged.stderr
     shutil.rmtree(root / "snippets")
     (root / "plain.yml").write_text(re.sub("hooks:.*\n", "", CONFIG) + "docs_dir: out\n")
-    assert subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "-f", "plain.yml"], cwd=root).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "-f", "plain.yml"], cwd=root).returncode
+        == 0
+    )
     assert "The value is 0.69." in text_of(root)

@@ -21,9 +21,7 @@ FORMULAS = [
 def page(chapter: str) -> str:
     extensions = ["pymdownx.arithmatex", "pymdownx.superfences"]
     return typeset(
-        markdown.markdown(
-            chapter, extensions=extensions, extension_configs={"pymdownx.arithmatex": {"generic": True}}
-        )
+        markdown.markdown(chapter, extensions=extensions, extension_configs={"pymdownx.arithmatex": {"generic": True}})
     )
 
 

@@ -53,7 +53,9 @@ def test_a_figure_agrees_within_its_tolerance_and_no_further(
     tmp_path: Path, kind: str, published: str, ours: Any, tol: str | None, agrees: bool
 ) -> None:
     (tmp_path / "docs").mkdir()
-    figures(tmp_path, f'[[figure]]\nid = "x"\npublished = {published}\nkind = "{kind}"\n' + (f"tol = {tol}" if tol else ""))
+    figures(
+        tmp_path, f'[[figure]]\nid = "x"\npublished = {published}\nkind = "{kind}"\n' + (f"tol = {tol}" if tol else "")
+    )
     (figure,) = read(tmp_path)
     assert (figure.verdict(ours) == "agrees") is agrees
 
@@ -107,7 +109,9 @@ def test_a_kind_that_does_not_exist_suggests_one_that_does(write_book: Callable[
 def test_a_misspelt_key_and_broken_toml_name_the_file_and_the_line(write_book: Callable[..., Path]) -> None:
     root = write_book({"a": SNIPPET}, {"index": "# A\n"})
     figures(root, '[[figure]]\nid = "x"\npublishd = 1\nkind = "exact"\n')
-    with pytest.raises(BookError, match=r"reference_figures.toml:2: a figure has no publishd; did you mean published\?"):
+    with pytest.raises(
+        BookError, match=r"reference_figures.toml:2: a figure has no publishd; did you mean published\?"
+    ):
         read(root)
     figures(root, "[[figure\n")
     with pytest.raises(BookError, match=r"reference_figures.toml:1: this is not TOML"):

@@ -108,7 +108,10 @@ def test_a_need_gets_what_the_other_example_returned(write_book: Callable[..., P
 
 
 def test_an_edit_to_what_reads_a_need_does_not_run_the_need_again(write_book: Callable[..., Path]) -> None:
-    source = HEAD + "@example\ndef trained():\n    return {'x': 2}\n\n@example\ndef plot(trained):\n    print(trained['x'] * FACTOR)\n"
+    source = (
+        HEAD
+        + "@example\ndef trained():\n    return {'x': 2}\n\n@example\ndef plot(trained):\n    print(trained['x'] * FACTOR)\n"
+    )
     root = write_book({"a": source.replace("FACTOR", "3")})
     ran(root)
     write_book({"a": source.replace("FACTOR", "4")})
@@ -127,8 +130,10 @@ def test_a_need_that_comes_out_as_before_spares_what_reads_it(write_book: Callab
 
 def test_a_timing_that_varies_is_passed_on_as_it_last_came_out(write_book: Callable[..., Path]) -> None:
     root = write_book(
-        {"a": HEAD + "import time\n\n@example(varies=True)\ndef timing():\n    return {'t': time.time()}\n\n"
-                     "@example\ndef plot(timing):\n    return timing\n"}
+        {
+            "a": HEAD + "import time\n\n@example(varies=True)\ndef timing():\n    return {'t': time.time()}\n\n"
+            "@example\ndef plot(timing):\n    return timing\n"
+        }
     )
     ran(root)
     again = ran(root, force=["a.timing"])
@@ -170,9 +175,7 @@ def test_an_example_may_not_write_into_the_repository(write_book: Callable[..., 
 
 
 def test_an_exception_names_the_line_that_raised_without_frames_of_the_engine(write_book: Callable[..., Path]) -> None:
-    root = write_book(
-        {"a": HEAD + "def helper():\n    raise ValueError('no')\n\n@example\ndef one():\n    helper()\n"}
-    )
+    root = write_book({"a": HEAD + "def helper():\n    raise ValueError('no')\n\n@example\ndef one():\n    helper()\n"})
     failure = fail(root, "a.one")
     assert (failure.path, failure.line, failure.message) == ("snippets/a.py", 3, "ValueError: no")
     assert failure.trace[0] == "snippets/a.py:7 in one"
@@ -185,7 +188,12 @@ def test_an_exception_names_the_line_that_raised_without_frames_of_the_engine(wr
         ("while True:\n    pass", "timeout=0.5", "ran longer than its limit of 0.5 s", (6, 7)),
         ("x = 1\nimport os\nos._exit(3)", "", "ended by itself with exit status 3", (8,)),
         ("import sys\nsys.exit(2)", "", "called sys.exit(2)", (7,)),
-        ("kept = []\nwhile True:\n    kept.append(bytearray(10**7))", "memory=0.3", "ran out of its memory limit", (8,)),
+        (
+            "kept = []\nwhile True:\n    kept.append(bytearray(10**7))",
+            "memory=0.3",
+            "ran out of its memory limit",
+            (8,),
+        ),
         ("while True:\n    print('x' * 1000)", "", "printed more than 1 MiB", (5, 6, 7)),
         ("import ctypes\nctypes.string_at(0)", "", "ended by signal 11", (7,)),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "", "ended by signal 9", (5,)),
@@ -219,16 +227,17 @@ def test_a_process_that_an_example_leaves_behind_is_ended(write_book: Callable[.
 
 
 def test_an_error_that_is_the_point_is_shown_and_its_absence_fails(write_book: Callable[..., Path]) -> None:
-    source = HEAD + "@example(raises=ValueError)\ndef one():\n    int('x')\n\n@example(raises=ValueError)\ndef two():\n    int('1')\n"
+    source = (
+        HEAD
+        + "@example(raises=ValueError)\ndef one():\n    int('x')\n\n@example(raises=ValueError)\ndef two():\n    int('1')\n"
+    )
     outcomes = ran(write_book({"a": source}))
     assert outcomes.results["a.one"].text == "ValueError: invalid literal for int() with base 10: 'x'"
     assert "was to raise ValueError and did not" in outcomes.failures["a.two"].message
 
 
 def test_what_needs_a_failed_example_says_so_and_does_not_run(write_book: Callable[..., Path]) -> None:
-    root = write_book(
-        {"a": HEAD + "@example\ndef made():\n    1 / 0\n\n@example\ndef used(made):\n    print('ran')\n"}
-    )
+    root = write_book({"a": HEAD + "@example\ndef made():\n    1 / 0\n\n@example\ndef used(made):\n    print('ran')\n"})
     outcomes = ran(root)
     assert "it needs a.made, which failed" in outcomes.failures["a.used"].message
     assert outcomes.ran == ["a.made"]
@@ -240,7 +249,10 @@ def test_examples_run_side_by_side_and_a_timing_runs_alone(write_book: Callable[
     times = {name: result.values for name, result in ran(root, workers=2).results.items()}
     assert times["a.one"]["start"] < times["b.one"]["end"]
     assert times["b.one"]["start"] < times["a.one"]["end"]
-    assert all(times[n]["end"] <= times["c.one"]["start"] or times["c.one"]["end"] <= times[n]["start"] for n in ("a.one", "b.one"))
+    assert all(
+        times[n]["end"] <= times["c.one"]["start"] or times["c.one"]["end"] <= times[n]["start"]
+        for n in ("a.one", "b.one")
+    )
 
 
 def test_torch_threads_are_one_unless_asked_for(write_book: Callable[..., Path]) -> None:
