@@ -41,32 +41,19 @@ def _sources(text: str) -> dict[str, Source]:
     from pybtex.database import parse_string
     from pybtex.exceptions import PybtexError
 
+    place = 0
     try:
         entries = dict(parse_string(text, "bibtex").entries)
-    except PybtexError as error:
-        raise _mistake(getattr(error, "lineno", None) or 1, f"this is not BibTeX: {error}") from error
-    found = {}
-    for key, entry in entries.items():
-        line = next(
-            (
-                number
-                for number, row in enumerate(text.split("\n"), 1)
-                if re.search(rf"\{{\s*{re.escape(key)}\s*,", row)
-            ),
-            1,
-        )
-        try:
+        found = {}
+        for key, entry in entries.items():
+            place = max(text.find(f"{{{key},"), 0)
             found[key] = _source(entry)
-        except PybtexError as error:
-            raise _mistake(line, f"{key}: {error}") from error
-        for name in ("title", "year"):
-            if not found[key].fields.get(name):
-                raise _mistake(line, f"{key} has no {name}")
-    return found
-
-
-def _mistake(line: int, message: str) -> BookError:
-    return BookError(Problem(BIBLIOGRAPHY, line, message))
+            for name in {"title", "year"} - found[key].fields.keys():
+                raise PybtexError(f"{key} has no {name}")
+        return found
+    except PybtexError as error:
+        line = getattr(error, "lineno", None) or text.count("\n", 0, place) + 1
+        raise BookError(Problem(BIBLIOGRAPHY, line, f"this is no good BibTeX: {error}")) from error
 
 
 def _source(entry: "Entry") -> Source:

@@ -84,10 +84,6 @@ class Import:
     attribute: str | None
 
     @property
-    def loaded(self) -> str:
-        return (self.snippet or "__init__") if self.package == SNIPPETS else self.package
-
-    @property
     def package(self) -> str:
         return self.module.partition(".")[0]
 
@@ -145,9 +141,12 @@ class _TopLevel:
             return effects, all(one.package != SNIPPETS for one in imports)
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            values = [value for target in targets for value in _values(target, node.value)]
-            harmless = isinstance(node, ast.Assign) or self._harmless(node.annotation)
-            return not (harmless and all(map(self.plain, values))), all(self.plain(value, True) for value in values)
+            parts = [part for target in targets for part in ast.walk(target)]
+            unpacked = any(isinstance(part, ast.Tuple) for part in parts)
+            plain = all(isinstance(part, ast.Name | ast.Tuple | ast.expr_context) for part in parts)
+            plain = plain and (isinstance(node, ast.Assign) or self._harmless(node.annotation))
+            value = node.value or ast.Constant(None)
+            return not (plain and self.plain(value, unpacked)), self.plain(value, True)
         pure = all(map(self._pure, getattr(node, "decorator_list", ())))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return not (pure and self.plain(node.args) and self._harmless(node.returns)), True
@@ -182,15 +181,6 @@ class _TopLevel:
             return self.plain(function)
         first, *rest = dotted(function).split(".")
         return first in self.safe and [first, *rest][-1] in PURE
-
-
-def _values(target: ast.expr, value: ast.expr | None) -> list[ast.expr]:
-    """What each name of an assignment gets, where a look tells; else what has effects, to be on the safe side."""
-    if isinstance(target, ast.Name):
-        return [value] if value else []
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return [one for pair in zip(target.elts, value.elts, strict=True) for one in _values(*pair)]
-    return [ast.Await(target)]
 
 
 def _is_idle(node: object) -> bool:
@@ -234,7 +224,7 @@ def statements(module: Module) -> tuple[Statement, ...]:
     scopes = [(scope.get_lineno(), _looked_up(scope)) for scope in module.scopes.get_children()]
     try:
         found = [_statement(module, node, top, scopes) for node in module.tree.body if not _is_idle(node)]
-    except RecursionError:
+    except (RecursionError, ValueError):  # too deep, or a number of too many digits to print
         return ()
     used = {name for one in found for name in one.reads}
     for one in found:  # an import that nothing reads is there for its effect
@@ -309,8 +299,8 @@ def _shape(root: ast.stmt, left_out: list[ast.expr]) -> tuple[list[str], dict[ty
         kind = type(node)
         nodes[kind].append(node)
         shape.append(kind.__name__)
-        for name in _fields(kind):
-            value = getattr(node, name, None)
+        for name in kind._fields:
+            value = getattr(node, name, None) if name not in ("ctx", "kind", "type_comment") else None
             if isinstance(value, ast.AST):
                 todo.append(value)
             elif isinstance(value, list):
@@ -320,11 +310,6 @@ def _shape(root: ast.stmt, left_out: list[ast.expr]) -> tuple[list[str], dict[ty
             else:
                 shape.append(repr(value))
     return shape, nodes
-
-
-@lru_cache(maxsize=None)
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple(name for name in kind._fields if name not in ("ctx", "kind", "type_comment"))
 
 
 class Node(NamedTuple):
@@ -358,7 +343,9 @@ class Reach:
             while todo:
                 if (node := todo.pop()) not in reached:
                     reached.add(node)
-                    todo += self._steps[node] if node in self._steps else self._step(node)
+                    if node not in self._steps:
+                        self._steps[node] = list(self._after(node))
+                    todo += self._steps[node]
             if not reached.isdisjoint(self._opaque):
                 touched = [Node(node.module, WHOLE) for node in reached if node.position == IMPORTED]
                 todo = [node for node in touched if node not in reached]
@@ -369,10 +356,6 @@ class Reach:
                 part += " again"
             parts[part] = digest
         return parts
-
-    def _step(self, node: Node) -> list[Node]:
-        self._steps[node] = steps = list(self._after(node))
-        return steps
 
     def _after(self, node: Node) -> Iterator[Node]:
         """The nodes that this one leads to."""
@@ -392,12 +375,12 @@ class Reach:
                     yield Node(node.module, position)
                 for one in () if statement.deferred else statement.imports:
                     yield from self.load(one)
-                    first.setdefault(one.loaded, position)
+                    if one.package not in sys.stdlib_module_names:
+                        first.setdefault(one.snippet if one.package == SNIPPETS else one.package, position)
             for loaded, position in first.items():  # the order of what importing runs counts
-                if loaded not in sys.stdlib_module_names:
-                    yield Node(node.module, position, f"import {loaded}")
-            if not found and module.data.strip():  # it cannot be analysed, so it may do anything
-                yield from (Node(name, WHOLE) for name in self.book.modules)
+                yield Node(node.module, position, f"import {loaded}")
+            if module.scopes is None or (not found and not all(map(_is_idle, module.tree.body))):
+                yield from self._everything()  # it cannot be analysed
         elif node.position == WHOLE:
             self._parts[node] = f"all of {node.module}", sha(module.data)
             yield Node(node.module, IMPORTED)
@@ -416,7 +399,7 @@ class Reach:
             if not OPAQUE.isdisjoint(statement.words):
                 self._opaque.add(node)
             if not ANYWHERE.isdisjoint(statement.words):
-                yield from (Node(name, WHOLE) for name in self.book.modules)
+                yield from self._everything()
             yield Node(node.module, IMPORTED)
             for one in statement.imports:
                 yield Node(node.module, node.position, one.bound)
@@ -451,8 +434,7 @@ class Reach:
     def member(self, module: str, name: str) -> Iterator[Node]:
         """What defines a name in a snippet module."""
         yield from self._all_if_unclear(module, name)
-        if file := self._file(module):
-            yield from self.lookup(file, name)
+        yield from self.lookup(file, name) if (file := self._file(module)) else ()
 
     def load(self, one: Import) -> Iterator[Node]:
         """What an import runs: a module, or an installed package."""
@@ -490,14 +472,17 @@ class Reach:
         if local:  # the repository's own code outside the book
             files = sorted(local[0].rglob("*.py")) if local[0].is_dir() else local
             self._parts[node] = f"files of {name}", sha("".join(sha(file.read_bytes()) for file in files))
-            yield from (Node(other, WHOLE) for other in self.book.modules)
+            yield from self._everything()
             for file in files:
                 for statement in statements(read_module(name, file.name, file.read_bytes())):
                     yield from (Node("", PACKAGE, one.package) for one in statement.imports if one.package != SNIPPETS)
         elif name not in sys.stdlib_module_names:
             self._parts[node] = f"package {name}", version(name)
             if version(name) == MISSING and name in self.book.modules:  # sys.path may lead to the book's own module
-                yield from (Node(other, WHOLE) for other in self.book.modules)
+                yield from self._everything()
+
+    def _everything(self) -> Iterator[Node]:
+        yield from (Node(name, WHOLE) for name in self.book.modules)
 
 
 def _joined(*parts: str) -> str:
@@ -544,11 +529,14 @@ class Fingerprints:
         return self._known[name]
 
     def _compute(self, example: Example) -> Fingerprint:
-        options = example.options
+        options, root = example.options, self.book.root
         parts = self._reach.parts(example)
         parts |= {f"need {need}": self._known[need].digest for need in example.needs}
-        parts |= {f"file {file}": file_digest(self.book.root, file) for file in options.files}
-        parts["options"] = json.dumps([options.raises, options.threads, options.alone])
+        for file in options.files:  # all of a folder
+            parts[f"file {file}"] = file_digest(root, file)
+            for path in sorted((root / file).rglob("*")):
+                parts[f"file {path.relative_to(root).as_posix()}"] = file_digest(root, str(path))
+        parts["options"] = json.dumps([options.raises, options.threads, options.alone, options.memory, example.needs])
         parts["python"] = "{}.{}".format(*sys.version_info)
         parts["machine"] = f"{platform.system()} {platform.machine()}"
         parts["engine"] = _engine()

@@ -20,6 +20,8 @@ from executed.fingerprint import Fingerprint, Fingerprints, differences, file_di
 from executed.pool import MOST_OUTPUT, Ended, Pool
 from executed.store import Failure, Result, Store
 
+PASSING = ""
+"""The fingerprint of a failure that has its cause outside its example, so that a try is always worth while."""
 Execute = Callable[[Path, float], Ended]
 
 
@@ -197,7 +199,7 @@ class Run:
                 )
             else:
                 continue
-            self.outcomes.failures[name] = Failure(name, fingerprint.digest, why, example.path, example.line)
+            self.outcomes.failures[name] = Failure(name, PASSING, why, example.path, example.line)
             return True
         return False
 
@@ -229,13 +231,16 @@ class Run:
         except (OSError, ValueError):
             outcome = {"error": _how_it_ended(ended, example), "files": []}
             outcome |= _where_it_stood(folder / "trace", self.book.root)
+        edited = self._edited(fingerprint)
         if ended.reason:
             outcome["error"] = _how_it_ended(ended, example)
+        elif edited:
+            outcome = {"error": f"{', '.join(edited)} changed while it ran; build again", "files": []}
         files = {path: file_digest(self.book.root, path) for path in outcome["files"]}
         if "error" in outcome:
             failure = Failure(
                 name,
-                fingerprint.digest,
+                PASSING if edited else fingerprint.digest,
                 outcome["error"],
                 outcome.get("path", example.path),
                 outcome.get("line", example.line),
@@ -265,6 +270,19 @@ class Run:
         self.outcomes.ran.append(name)
         shutil.rmtree(folder, ignore_errors=True)
         self.progress.finished(name, "error" in outcome, left)
+
+    def _edited(self, fingerprint: Fingerprint) -> list[str]:
+        """Modules whose text is no longer the one the fingerprint was taken of: the run may have read either."""
+        reached = [part.removeprefix("module ") for part in fingerprint.parts if part.startswith("module ")]
+        modules = [self.book.modules[name] for name in reached]
+        return [one.path for one in modules if not _reads(self.book.root / one.path, one.data)]
+
+
+def _reads(file: Path, data: bytes) -> bool:
+    try:
+        return file.read_bytes() == data
+    except OSError:
+        return False
 
 
 def run(

@@ -52,7 +52,9 @@ def test_every_definition_that_readers_see_says_what_it_is_for(module: str) -> N
 
 def test_importing_the_snippets_prints_nothing_and_draws_nothing() -> None:
     code = "import matplotlib.pyplot as plt\n" + "\n".join(f"import snippets.{module}" for module in MODULES)
-    done = subprocess.run([sys.executable, "-c", f"{code}\nassert not plt.get_fignums()"], cwd=ROOT, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nassert not plt.get_fignums()"], cwd=ROOT, capture_output=True
+    )
     assert (done.returncode, done.stdout) == (0, b"")
 
 
@@ -71,7 +73,11 @@ def test_a_reference_figure_is_reached_within_its_tolerance(
 
 
 def test_only_the_hook_knows_mkdocs() -> None:
-    knowing = {file.name for file in (ROOT / "executed").glob("*.py") if re.search(r"^\s*(from|import) mkdocs", file.read_text("utf-8"), re.M)}
+    knowing = {
+        file.name
+        for file in (ROOT / "executed").glob("*.py")
+        if re.search(r"^\s*(from|import) mkdocs", file.read_text("utf-8"), re.M)
+    }
     assert knowing == {"hook.py"}
 
 
@@ -92,7 +98,9 @@ def test_the_chapter_of_the_readme_is_a_chapter(write_readme_chapter: Path) -> N
 def write_readme_chapter(tmp_path: Path) -> Path:
     """The example of the README, as a book of its own."""
     readme = (ROOT / "README.md").read_text("utf-8")
-    blocks = {kind: re.search(rf"^    ```{kind}\n(.*?)^    ```", readme, re.M | re.S) for kind in ("python", "markdown")}
+    blocks = {
+        kind: re.search(rf"^    ```{kind}\n(.*?)^    ```", readme, re.M | re.S) for kind in ("python", "markdown")
+    }
     (tmp_path / "pyproject.toml").write_text("", "utf-8")
     for path, kind in (("snippets/softmax.py", "python"), ("docs/softmax.md", "markdown")):
         found = blocks[kind]

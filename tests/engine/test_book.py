@@ -51,7 +51,7 @@ def body(source: str) -> str:
         pytest.param("@example\ndef f():\n# far left\n    x = 1\n", "# far left\nx = 1", id="a comment at the margin"),
         pytest.param("@example\ndef f():  # a remark: on f\n    x = 1\n", "x = 1", id="a comment on the def line"),
         pytest.param(
-            "@example\ndef f(\n    a,  # why: this\n    # and: that\n    b,\n) -> "a: b":\n    pass\n",
+            "@example\ndef f(\n    a,  # why: this\n    # and: that\n    b,\n) -> 'a: b':\n    pass\n",
             "pass",
             id="a def over several lines",
         ),

@@ -146,10 +146,16 @@ def test_without_a_bibliography_every_key_is_unknown_and_no_list_is_made(cite: C
 @pytest.mark.parametrize(
     ("bibliography", "said"),
     [
-        ("\n\n@article{a, title = {x", "references.bib:3: this is not BibTeX"),
-        ("@article{a, title={x}, year={2000}}\n@article{a, title={y}, year={2000}}", "this is not BibTeX: repeated"),
-        ("\n@article{a, author = {X}, title = {T}}", "references.bib:2: a has no year"),
-        ("\n@article{b, year=2000, title={y}}\n@article{a, year = 2000}", "references.bib:3: a has no title"),
+        ("\n\n@article{a, title = {x", "references.bib:3: this is no good BibTeX"),
+        (
+            "@article{a, title={x}, year={2000}}\n@article{a, title={y}, year={2000}}",
+            "this is no good BibTeX: repeated",
+        ),
+        ("\n@article{a, author = {X}, title = {T}}", "references.bib:2: this is no good BibTeX: a has no year"),
+        (
+            "\n@article{b, year=2000, title={y}}\n@article{a, year = 2000}",
+            "references.bib:3: this is no good BibTeX: a has no title",
+        ),
     ],
 )
 def test_a_bibliography_that_cannot_be_read_is_an_error_with_its_line(cite: Cite, bibliography: str, said: str) -> None:

@@ -925,6 +925,29 @@ def test_a_declared_file_counts_and_its_absence_too(write_book: WriteBook) -> No
     assert len(set(states)) == 3
 
 
+def test_a_declared_folder_counts_with_the_files_in_it(write_book: WriteBook) -> None:
+    root = write_book({"main": main("@example(files=['data'])\ndef shown():\n    print(1)\n")})
+    (root / "data" / "inner").mkdir(parents=True)
+    (root / "data" / "inner" / "file.txt").write_text("one")
+    before = digests(root)
+    (root / "data" / "inner" / "file.txt").write_text("two")
+    assert before != digests(root)
+
+
+def test_needs_that_change_places_count(write_book: WriteBook) -> None:
+    source = "@example\ndef {}():\n    return 1\n@example\ndef {}():\n    return 2\n"
+    source += "@example\ndef shown(one, two):\n    pass\n"
+    before = digests(write_book({"main": main(source.format("one", "two"))}))
+    assert before["main.shown"] != digests(write_book({"main": main(source.format("two", "one"))}))["main.shown"]
+
+
+def test_a_module_of_comments_and_docstrings_ties_nothing_together(write_book: WriteBook) -> None:
+    root = write_book({**BOOK, "__init__": '"""The book."""\n# Nothing.\n'})
+    before = digests(root)
+    write_book({"__init__": '"""The same book."""\n', "base": textwrap.dedent(BOOK["base"]).replace("x - 1", "x - 2")})
+    assert {name for name, digest in digests(root).items() if digest != before[name]} == {"chapter.uses_the_lonely_one"}
+
+
 def test_a_module_that_cannot_be_read_counts_as_it_is(write_book: WriteBook) -> None:
     root = write_book({"a": "def f(:\n", "main": main("import snippets.a\n@example\ndef shown():\n    pass\n")})
     before = digests(root)

@@ -168,6 +168,16 @@ def test_a_file_that_was_missing_makes_it_stale_when_it_appears(write_book: Call
     assert ran(root).results["a.one"].text == "some"
 
 
+def test_a_module_that_is_edited_while_it_runs_leaves_no_result(write_book: Callable[..., Path]) -> None:
+    source = snippet("import time\ntime.sleep(1)\nprint(helper())").replace(
+        "@example", "def helper():\n    return 1\n\n@example"
+    )
+    root = write_book({"a": source})
+    threading.Timer(0.5, lambda: write_book({"a": source.replace("return 1", "return 2")})).start()
+    assert fail(root, "a.one").message == "snippets/a.py changed while it ran; build again"
+    assert ran(root).results["a.one"].text == "2"
+
+
 def test_an_example_may_not_write_into_the_repository(write_book: Callable[..., Path]) -> None:
     root = write_book({"a": snippet("open('docs/made.md', 'w')")})
     assert "may not write into the repository (docs/made.md)" in fail(root, "a.one").message
@@ -241,6 +251,21 @@ def test_what_needs_a_failed_example_says_so_and_does_not_run(write_book: Callab
     outcomes = ran(root)
     assert "it needs a.made, which failed" in outcomes.failures["a.used"].message
     assert outcomes.ran == ["a.made"]
+
+
+def test_a_remembered_failure_is_not_tried_again_until_something_it_depends_on_changes(
+    write_book: Callable[..., Path],
+) -> None:
+    root = write_book(
+        {
+            "a": HEAD
+            + "@example\ndef made():\n    return open('x.txt').read()\n\n@example\ndef used(made):\n    print(made)\n"
+        }
+    )
+    first = ran(root)
+    assert ran(root, remembered=first.failures).ran == []
+    (root / "x.txt").write_text("here now")
+    assert ran(root, remembered=first.failures).results["a.used"].text == "here now"
 
 
 def test_examples_run_side_by_side_and_a_timing_runs_alone(write_book: Callable[..., Path]) -> None:
