@@ -314,16 +314,8 @@ def absolute(node: ast.ImportFrom, importer: str) -> str:
     return ".".join([*package, *([node.module] if node.module else [])])
 
 
-@lru_cache(maxsize=4096)
-def read_module(name: str, path: str, data: bytes) -> Module:
-    """Parse a module, or hand out what was parsed of the same text before."""
-    module = Module(name, path, data)
-    _ = module.examples  # they find problems of their own
-    return module
-
-
 @contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """Syntax trees are many objects and no garbage: looking for some among them takes as long as parsing."""
     enabled = gc.isenabled()
     gc.disable()
@@ -332,6 +324,15 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@lru_cache(maxsize=4096)
+@no_garbage_collection()
+def read_module(name: str, path: str, data: bytes) -> Module:
+    """Parse a module, or hand out what was parsed of the same text before."""
+    module = Module(name, path, data)
+    _ = module.examples  # they find problems of their own
+    return module
 
 
 def _circle(graph: dict[str, tuple[str, ...]]) -> list[str]:
@@ -370,14 +371,13 @@ class Book:
         for file in sorted((root / SNIPPETS).rglob("*.py")):
             parts = file.relative_to(root / SNIPPETS).with_suffix("").parts
             path = file.relative_to(root).as_posix()
-            if any(part.startswith(".") for part in parts):  # an editor's copies
+            if any(part.startswith(".") for part in parts) or not file.is_file():  # an editor's copies
                 continue
             if not all(part.isidentifier() for part in parts):
                 book.problems.append(Problem(path, 1, "Python cannot import a file of this name; use a-z, 0-9 and _"))
                 continue
             name = ".".join(parts)
-            with _no_collection():
-                book.modules[name] = read_module(name, path, file.read_bytes())
+            book.modules[name] = read_module(name, path, file.read_bytes())
             book.problems += book.modules[name].problems
             book.examples |= book.modules[name].examples
         for one in list(book.examples.values()):
@@ -438,8 +438,7 @@ class Book:
         """The named examples and all they need, each after what it needs."""
         needs: dict[str, tuple[str, ...]] = {}
         todo = list(names)
-        while todo:
-            name = todo.pop()
+        for name in todo:  # it grows as needs turn up
             if name not in needs:
                 needs[name] = self.examples[name].needs
                 todo += needs[name]

@@ -23,7 +23,6 @@ from executed.lint import naked_numbers
 from executed.store import Result
 
 FILE = "docs/reference_figures.toml"
-OPEN = "open"
 AGREES = "agrees"
 DIFFERS = "differs"
 

@@ -8,15 +8,15 @@ from typing import Any
 from executed.book import Book
 from executed.markup import escaped
 from executed.numbers import as_bytes, num, sci
-from executed.reference import AGREES, OPEN, ReferenceFigure, decimals, ours, read
+from executed.reference import AGREES, ReferenceFigure, decimals, ours, read
 from executed.store import Result
 
 Link = Callable[[str], str]
 """Gives the page and anchor that show an example, seen from the page with the table; nothing where none does."""
 
 TOLERANCES = {
-    "exact": "to the last digit printed",
-    "order": "same order of magnitude",
+    "exact": "none",
+    "order": "the same power of ten",
     "shape": "the relation holds",
     "within": "inside our range",
     "factor": "a factor of {}",
@@ -26,32 +26,43 @@ TOLERANCES = {
 
 
 def directives(book: Book, results: dict[str, Result]) -> dict[str, Callable[[str, Link], str]]:
-    """The directives that need no name: `{{ reference_figures() }}`, `{{ machine() }}`, `{{ every_example() }}`."""
+    """The directives that need no name: `{{ reference_figures() }}`, `{{ machine() }}`, and their like."""
     return {
         "reference_figures": lambda language, link: figure_table(read(book.root), results, language, link),
+        "open_figures": lambda language, link: open_table(read(book.root), language),
         "machine": lambda language, link: machine_list(results),
         "every_example": lambda language, link: example_table(results, language, link),
     }
 
 
 def figure_table(figures: list[ReferenceFigure], results: dict[str, Result], language: str, link: Link) -> str:
-    """Each reference figure: published, ours with a link to where it is made, tolerance, verdict; then the notes."""
-    rows, notes = [["Figure", "Published", "Ours", "Tolerance", "Verdict"]], []
+    """Each figure that something of ours is held against, with a link to where ours is made; then the notes."""
+    rows, notes = [["Figure", "Verdict", "Published", "Ours", "Tolerance"]], []
     for figure in figures:
         try:
             value = ours(figure, results)
         except LookupError:
             value = None
-        verdict = OPEN if value is None else figure.verdict(value)
-        cell = "" if value is None else written(value, figure.published, figure.kind, language)
-        target = link(".".join(figure.ours.split(".")[:2]))
-        cell = f"[{cell}]({target})" if target and cell and "<br>" not in cell else cell
-        published = written(figure.published, figure.published, figure.kind, language)
-        word = {AGREES: "agrees", OPEN: "not run yet"}.get(verdict, f"**{verdict}**")
-        rows.append([f"`{figure.id}`", published, cell, _tolerance(figure, language), word])
-        if figure.note and value is not None:
+        if value is None:
+            continue
+        target = link(figure.ours.rpartition(".")[0])
+        rows.append([
+            f"[`{figure.id}`]({target})" if target else f"`{figure.id}`",
+            figure.verdict(value) if figure.verdict(value) == AGREES else f"**{figure.verdict(value)}**",
+            written(figure.published, figure.published, figure.kind, language),
+            written(value, figure.published, figure.kind, language),
+            _tolerance(figure, language),
+        ])  # fmt: skip
+        if figure.note:
             notes.append(f"- `{figure.id}`: {escaped(figure.note)}")
     return table(rows) + ("\n\n" + "\n".join(notes) if notes else "")
+
+
+def open_table(figures: list[ReferenceFigure], language: str) -> str:
+    """The figures that no example of this book is held against yet."""
+    still_open = [figure for figure in figures if not figure.ours]
+    rows = [[f"`{one.id}`", written(one.published, one.published, one.kind, language)] for one in still_open]
+    return table([["Figure", "Published"], *rows])
 
 
 def _tolerance(figure: ReferenceFigure, language: str) -> str:
@@ -62,12 +73,16 @@ def _tolerance(figure: ReferenceFigure, language: str) -> str:
 
 def written(value: Any, published: Any, kind: str, language: str) -> str:
     """A published value or ours, with the decimals that were published, as a table cell shows it."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "<br>".join(written(item, published, kind, language) for item in value)
+    if isinstance(value, list) and value and isinstance(value[0], list) and isinstance(value[0][0], str):
+        return ", ".join(" ".join(written(item, published, kind, language) for item in pair) for pair in value)
     if isinstance(value, list) and value and isinstance(value[0], list):
-        return "<br>".join(written(row, published, kind, language) for row in value)
+        return "<br>".join(written(row, published, kind, language).replace(" ", "\u00a0") for row in value)
     if isinstance(value, list):
-        return ",\u00a0".join(written(item, published, kind, language) for item in value)
+        return ", ".join(written(item, published, kind, language) for item in value)
     if isinstance(value, dict):
-        return "; ".join(f"{escaped(key)} {written(item, published, kind, language)}" for key, item in value.items())
+        return ", ".join(f"{escaped(key)} {written(item, published, kind, language)}" for key, item in value.items())
     if isinstance(value, bool):
         return ("holds" if value else "does not hold") if kind == "shape" else ("yes" if value else "no")
     if isinstance(value, str):
@@ -105,7 +120,7 @@ def example_table(results: dict[str, Result], language: str, link: Link) -> str:
     rows = [["Example", "Time", "Peak memory"]]
     for name, result in sorted(results.items()):
         shown = f"[`{name}`]({link(name)})" if link(name) else f"`{name}`"
-        rows.append([shown, f"{num(result.seconds, 2, language)} s", as_bytes(result.memory, 0, language)])
+        rows.append([shown, f"{num(result.seconds, 2, language)}\u00a0s", as_bytes(result.memory, 0, language)])
     return table(rows)
 
 

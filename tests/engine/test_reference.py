@@ -69,7 +69,7 @@ def test_a_figure_out_of_tolerance_is_something_to_mend(write_book: Callable[...
 
 
 def test_the_table_shows_published_and_ours_with_the_published_decimals(write_book: Callable[..., Path]) -> None:
-    root = write_book({"a": SNIPPET}, {"index": '# A\n\n{{ reference_figures() }}\n\n{{ example("a.one") }}\n'})
+    root = write_book({"a": SNIPPET}, {"index": '# A\n\n{{ reference_figures() }}\n\n{{ open_figures() }}\n\n{{ example("a.one") }}\n'})
     figures(
         root,
         '[[figure]]\nid = "x"\npublished = 0.69\nkind = "exact"\nours = "a.one.x"\nnote = "A note."\n'
@@ -77,8 +77,8 @@ def test_the_table_shows_published_and_ours_with_the_published_decimals(write_bo
     )
     staged = stage(root)
     assert staged.report() == []
-    assert "| `x` | 0.69 | [0.69](#a.one) | to the last digit printed | agrees |" in staged.pages["index.md"]
-    assert "| `y` | 12 |  | to the last digit printed | not run yet |" in staged.pages["index.md"]
+    assert "| [`x`](#a.one) | agrees | 0.69 | 0.69 | none |" in staged.pages["index.md"]
+    assert "| `y` | 12 |" in staged.pages["index.md"]
     assert "- `x`: A note." in staged.pages["index.md"]
 
 
