@@ -83,14 +83,16 @@ COMPARE: dict[str, Callable[[ReferenceFigure, Any], bool]] = {
     "close": _each(lambda figure, published, ours: abs(ours - float(published)) <= figure.tol),
     "factor": _each(_within_factor),
     "order": _each(_within_factor),
-    "within": lambda figure, ours: all(low <= one <= high for one, (low, high) in zip(figure.published, ours)),
+    "within": lambda figure, ours: all(
+        low <= one <= high for one, (low, high) in zip(figure.published, ours, strict=False)
+    ),
     "shape": lambda figure, ours: ours is True,
     "hub": _each(lambda figure, published, ours: abs(ours - float(published)) <= figure.tol),
 }
 
 
 def read(root: Path) -> list[ReferenceFigure]:
-    """The reference figures of the book at `root`; none where there is no list. Raises BookError for a malformed one."""
+    """The reference figures of the book at `root`; none where there is no list. Raises BookError for a broken one."""
     text = (root / FILE).read_text("utf-8") if (root / FILE).exists() else ""
     known = [item.name for item in fields(ReferenceFigure)]
     try:

@@ -60,9 +60,10 @@ def keep(root: Path, staged: Staged, results: Iterable[Result], before: str) -> 
         return  # it reaches into Python of the repository that is no snippet, which is not looked at here
     made_of = {
         "packages": sorted(part.removeprefix("package ") for part in parts if part.startswith("package ")),
-        "read": sorted({path for result in results for path in result.files} | {
-            part.removeprefix("file ") for part in parts if part.startswith("file ")
-        }),
+        "read": sorted(
+            {path for result in results for path in result.files}
+            | {part.removeprefix("file ") for part in parts if part.startswith("file ")}
+        ),
         "entries": sorted(result.entry.relative_to(root).as_posix() for result in results),
     }
     body = {"made_of": made_of, "inputs": inputs(root, **made_of), "results": staged.results}

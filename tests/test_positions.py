@@ -179,7 +179,7 @@ def test_a_table_has_a_last_row(result: Any) -> None:
 def test_bert_roberta_and_gpt2_have_tables_of_positions() -> None:
     import transformers as hf
 
-    small = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 32}
+    small: dict[str, Any] = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 32}
     small |= {"num_hidden_layers": 1, "num_attention_heads": 2}
     bert = hf.BertModel(hf.BertConfig(**small, max_position_embeddings=70))
     roberta = hf.RobertaModel(hf.RobertaConfig(**small, max_position_embeddings=70))

@@ -88,7 +88,7 @@ def test_a_build_in_which_nothing_runs_says_so_and_imports_neither_torch_nor_mat
         (GOOD.replace("print(", "raise ValueError('boom')\n    print("), CHAPTER,
          ["snippets/a.py:5: a.one: ValueError: boom", "shown by docs/index.md:3"]),
         (GOOD, CHAPTER.replace("one.x", "one.y"), ["docs/index.md:5: a.one has no y"]),
-        (GOOD, CHAPTER.replace("a.one.x", "a.ome.x"), ["docs/index.md:5: there is no example a.ome; did you mean a.one?"]),
+        (GOOD, CHAPTER.replace("a.one.x", "a.ome.x"), ["index.md:5: there is no example a.ome; did you mean a.one?"]),
         (GOOD, CHAPTER + "\nIt has 12 parts.\n", ["docs/index.md:7: the number 12 is typed into prose"]),
         (GOOD + "\n@example\ndef two():\n    print(1)\n", CHAPTER, ["snippets/a.py:9: no chapter shows a.two"]),
         (GOOD + "\ndef broken(:\n", CHAPTER, ["snippets/a.py:8: this is not Python"]),
@@ -126,7 +126,8 @@ def test_a_figure_is_part_of_the_page_with_its_alt_text_and_caption(write_book: 
     root = write_book(
         {"a": GOOD.replace("print(", "import matplotlib.pyplot as plt\n    plt.plot([1, 2])\n    print(")},
         {
-            "index": '# A\n\n!!! note\n\n    {{ example("a.one", alt="A line that \\"rises\\"", caption="x < y & {{ a.one.x | num(1) }}") }}\n'
+            "index": "# A\n\n!!! note\n\n    "
+            '{{ example("a.one", alt="A line that \\"rises\\"", caption="x < y & {{ a.one.x | num(1) }}") }}\n'
         },
     )
     built = mkdocs(root, "build", "--strict")

@@ -69,7 +69,10 @@ def test_a_figure_out_of_tolerance_is_something_to_mend(write_book: Callable[...
 
 
 def test_the_table_shows_published_and_ours_with_the_published_decimals(write_book: Callable[..., Path]) -> None:
-    root = write_book({"a": SNIPPET}, {"index": '# A\n\n{{ reference_figures() }}\n\n{{ open_figures() }}\n\n{{ example("a.one") }}\n'})
+    root = write_book(
+        {"a": SNIPPET},
+        {"index": '# A\n\n{{ reference_figures() }}\n\n{{ open_figures() }}\n\n{{ example("a.one") }}\n'},
+    )
     figures(
         root,
         '[[figure]]\nid = "x"\npublished = 0.69\nkind = "exact"\nours = "a.one.x"\nnote = "A note."\n'

@@ -110,7 +110,8 @@ def test_a_need_gets_what_the_other_example_returned(write_book: Callable[..., P
 def test_an_edit_to_what_reads_a_need_does_not_run_the_need_again(write_book: Callable[..., Path]) -> None:
     source = (
         HEAD
-        + "@example\ndef trained():\n    return {'x': 2}\n\n@example\ndef plot(trained):\n    print(trained['x'] * FACTOR)\n"
+        + "@example\ndef trained():\n    return {'x': 2}\n\n"
+        + "@example\ndef plot(trained):\n    print(trained['x'] * FACTOR)\n"
     )
     root = write_book({"a": source.replace("FACTOR", "3")})
     ran(root)
@@ -239,7 +240,8 @@ def test_a_process_that_an_example_leaves_behind_is_ended(write_book: Callable[.
 def test_an_error_that_is_the_point_is_shown_and_its_absence_fails(write_book: Callable[..., Path]) -> None:
     source = (
         HEAD
-        + "@example(raises=ValueError)\ndef one():\n    int('x')\n\n@example(raises=ValueError)\ndef two():\n    int('1')\n"
+        + "@example(raises=ValueError)\ndef one():\n    int('x')\n\n"
+        + "@example(raises=ValueError)\ndef two():\n    int('1')\n"
     )
     outcomes = ran(write_book({"a": source}))
     assert outcomes.results["a.one"].text == "ValueError: invalid literal for int() with base 10: 'x'"
