@@ -184,7 +184,7 @@ class Run:
         known = self.remembered.get(name)
         if (
             known
-            and known.fingerprint == fingerprint.digest
+            and (known.fingerprint, known.timeout) == (fingerprint.digest, example.options.timeout)
             and all(file_digest(self.book.root, path) == digest for path, digest in known.files.items())
         ):
             self.outcomes.failures[name] = known
@@ -247,6 +247,7 @@ class Run:
                 tuple(outcome.get("trace", ())),
                 _last_lines(text),
                 files,
+                example.options.timeout,
             )
             self.outcomes.failures[name] = failure
             self.store.save_failure(failure)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from executed.book import SNIPPETS, Problem
-from executed.fingerprint import file_digest, sha, version
+from executed.fingerprint import file_digest
+from executed.reach import version
+from executed.statements import sha
 from executed.store import FOLDER, Failure, Result, Store, failure_text
 
 KEPT = f"{FOLDER}/staged.json"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from executed.capture import visible
-from executed.fingerprint import sha
+from executed.statements import sha
 
 FOLDER = ".executed"
 DAY = 24 * 3600
@@ -83,6 +83,8 @@ class Failure:
     trace: tuple[str, ...] = ()
     text: str = ""
     files: dict[str, str] = field(default_factory=dict)
+    timeout: float = 0.0
+    """The seconds it was given."""
 
 
 def failure_text(failure: Failure) -> str:

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import faulthandler
 import importlib
+import importlib.machinery
 import json
 import linecache
 import os
@@ -65,6 +66,7 @@ def _outcome(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     started = time.time()
     try:
+        _compile_anew(job["root"])
         sys.path.insert(0, job["root"])
         if "torch" in sys.modules or job["threads"] > 1:
             import torch
@@ -97,6 +99,23 @@ def _outcome(job: dict[str, Any], folder: Path) -> dict[str, Any]:
         }
     except BaseException as error:  # SystemExit and KeyboardInterrupt end an example as any error does
         return _failure(job, _described(error), started, error)
+
+
+def _compile_anew(root: str) -> None:
+    """Import the repository's code from its text: Python takes a .pyc for current if size and second agree."""
+
+    class FromText(importlib.machinery.SourceFileLoader):
+        def get_code(self, fullname: str) -> Any:
+            return self.source_to_code(self.get_data(self.path), self.path)
+
+    def finder(path: str) -> importlib.machinery.FileFinder:
+        if not Path(path).is_relative_to(root) or Path(path).is_relative_to(sys.prefix):
+            raise ImportError(path)
+        return importlib.machinery.FileFinder(path, (FromText, [".py"]))
+
+    sys.path_hooks.insert(0, finder)
+    for path in [known for known in sys.path_importer_cache if Path(known).is_relative_to(root)]:
+        del sys.path_importer_cache[path]
 
 
 def _pickle(returned: object, target: Path) -> None:

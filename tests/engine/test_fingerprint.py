@@ -901,7 +901,7 @@ def test_the_version_of_a_package_that_a_module_imports_counts(
 ) -> None:
     root = write_book({"main": main("import numpy\n@example\ndef shown():\n    print(numpy.pi)\n")})
     before = Fingerprints(Book.read(root)).of("main.shown")
-    monkeypatch.setattr("executed.fingerprint.version", lambda package: "0.0")
+    monkeypatch.setattr("executed.reach.version", lambda package: "0.0")
     after = Fingerprints(Book.read(root)).of("main.shown")
     assert before.digest != after.digest
     assert differences(before.parts, after.parts) == [f"numpy {before.parts['package numpy']} -> 0.0"]

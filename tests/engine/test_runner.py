@@ -179,6 +179,16 @@ def test_a_module_that_is_edited_while_it_runs_leaves_no_result(write_book: Call
     assert ran(root).results["a.one"].text == "2"
 
 
+def test_two_edits_of_one_length_within_a_second_are_told_apart(
+    write_book: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    root = write_book({})
+    for digit in "1234":
+        write_book({"a": snippet(f"print({digit})")})
+        assert ran(root).results["a.one"].text == digit
+
+
 def test_an_example_may_not_write_into_the_repository(write_book: Callable[..., Path]) -> None:
     root = write_book({"a": snippet("open('docs/made.md', 'w')")})
     assert "may not write into the repository (docs/made.md)" in fail(root, "a.one").message
