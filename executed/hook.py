@@ -1,5 +1,6 @@
 """The MkDocs hook: hands the staged book to MkDocs. The only file of the engine that imports it."""
 
+import itertools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,22 +97,25 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
     try:
         return mathematics.typeset(content)
     except ValueError as error:
-        raise PluginError(f"docs/{page.file.src_uri}: {error}") from None
+        if not _Site.serving:
+            raise PluginError(f"docs/{page.file.src_uri}: {error}") from None
+        log.error(f"docs/{page.file.src_uri}: {error}")
+        return content
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Put the figures in last, so that the search index need not read them."""
-    return FIGURE.sub(_inlined, output)
+    number = itertools.count(1)
+    return FIGURE.sub(lambda found: _inlined(found, next(number)), output)
 
 
-def _inlined(found: re.Match[str]) -> str:
+def _inlined(found: re.Match[str], number: int) -> str:
     """A figure as part of the page, in the page's colours, with its caption."""
     assert _Site.staged is not None
     svg = _Site.staged.figures.get(found["file"])
     if svg is None:
         return found[0]
-    name = found["file"].removesuffix(".svg").replace(".", "-")
-    svg = own_ids(svg, name).replace("<svg", f'<svg role="img" aria-label="{found["alt"]}"', 1)
+    svg = own_ids(svg, f"svg{number}").replace("<svg", f'<svg role="img" aria-label="{found["alt"]}"', 1)
     caption = f"<figcaption>{found['caption']}</figcaption>" if found["caption"] else ""
     return f'<figure class="drawn">{svg}{caption}</figure>'
 

@@ -186,7 +186,7 @@ def test_any_chapter_can_be_read(pieces: list[str]) -> None:
     ],
     ids=lambda source: repr(source[:6]),
 )
-def test_no_chapter_takes_long_to_read(source: str) -> None:
+def test_no_chapter_hangs_the_lint(source: str) -> None:
     begun = time.perf_counter()
     naked_numbers(source, "docs/page.md")
-    assert time.perf_counter() - begun < 2
+    assert time.perf_counter() - begun < 30  # a search that backtracks would take hours
