@@ -21,6 +21,7 @@ def example(
     varies: bool = ...,
     raises: type[BaseException] | None = ...,
     files: Sequence[str] = ...,
+    needs: str | Sequence[str] = ...,
 ) -> Callable[[Function], Function]: ...
 def example(function: Function | None = None, **options: object) -> Function | Callable[[Function], Function]:
     """Mark a function whose printed text, figures and returned values a chapter shows.
@@ -34,6 +35,7 @@ def example(function: Function | None = None, **options: object) -> Function | C
     alone     True: nothing else runs beside it, for a timing
     varies    True: its digits differ from run to run, as a timing's do
     raises    the exception that is its point: shown as output, and a failure if it does not come
+    needs     what it needs from outside: "hub:owner/model@revision", "package:name", "gpu"
     files     repository files it reads in a way Python cannot see, such as a C++ library's own reads
     """
     if function is not None:

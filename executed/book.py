@@ -19,6 +19,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from executed.outside import mistake
+
 SNIPPETS = "snippets"
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITION = (*FUNCTION, ast.ClassDef)
@@ -64,6 +66,7 @@ class Options:
     varies: bool = False
     raises: str = ""
     files: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 # What each option that is read as a plain value must be, and the words for it.
@@ -74,6 +77,7 @@ PLAIN_OPTIONS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "alone": (bool, "True or False"),
     "varies": (bool, "True or False"),
     "files": ((list, tuple), "a list of paths"),
+    "needs": ((str, list, tuple), 'text such as "hub:owner/model@revision", or a list of such'),
 }
 
 
@@ -220,12 +224,15 @@ class Module:
                 except (ValueError, TypeError):
                     plain = None
                 if isinstance(plain, kind) and isinstance(plain, bool) == (kind is bool):
+                    plain = [plain] if isinstance(plain, str) else plain
                     options[name] = tuple(plain) if isinstance(plain, list | tuple) else plain
                 else:
                     self._problem(value, f"@example reads {name}= from the text: write {words}")
             else:
                 self._problem(decorator, f"@example has no option {name}{nearest(name, [*PLAIN_OPTIONS, 'raises'])}")
         chosen = Options(**options)  # type: ignore[arg-type]
+        for wrong in filter(None, map(mistake, chosen.needs)):
+            self._problem(decorator, wrong)
         if chosen.threads > 1 and not chosen.alone:
             self._problem(decorator, "threads= above 1 needs alone=True: examples share the cores")
         return chosen

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from executed.book import Book, BookError, Problem, find_root
 from executed.fingerprint import Fingerprints
+from executed.outside import fetch, missing
 from executed.runner import look, run
 from executed.stage import stage
 from executed.staged import Staged
@@ -20,10 +21,17 @@ from executed.store import Result, Store, failure_text
 def run_example(root: Path, arguments: argparse.Namespace) -> int:
     """Run one example, even if its result is up to date, and show what a reader would see."""
     book, store = Book.read(root), Store(root)
-    name = arguments.name
-    if name not in book.examples:
-        raise BookError(Problem("snippets", 1, book.why_missing(name)))
+    name = _known(book, arguments.name)
+    for need in {need for one in book.order([name]) for need in book.examples[one].options.needs}:
+        try:
+            fetch(need)
+        except LookupError as error:
+            raise BookError(Problem(book.examples[name].path, book.examples[name].line, str(error))) from None
     outcomes = run(book, store, [name], force=[name])
+    if name in outcomes.absent:
+        raise BookError(
+            Problem(book.examples[name].path, book.examples[name].line, f"{name} needs {outcomes.absent[name]}")
+        )
     if name in outcomes.failures:
         print(failure_text(outcomes.failures[name]), file=sys.stderr)
         return 1
@@ -39,6 +47,24 @@ def run_example(root: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _known(book: Book, name: str) -> str:
+    if name not in book.examples:
+        raise BookError(Problem("snippets", 1, book.why_missing(name)))
+    return name
+
+
+def record(root: Path, arguments: argparse.Namespace) -> int:
+    """Keep the result of an example for commit, because what it needs cannot be had on every machine."""
+    book, store = Book.read(root), Store(root)
+    name = _known(book, arguments.name)
+    if status := run_example(root, arguments):
+        return status
+    result = store.load(name, Fingerprints(book).of(name).digest)
+    assert result is not None
+    print(f"written: {store.write_record(result, Fingerprints(book).code(name)).relative_to(root)}")
+    return 0
+
+
 def status(root: Path, arguments: argparse.Namespace) -> int:
     """Say of each example whether it is fresh, stale and why, or failed, and how long it took. Nothing runs."""
     book, store = Book.read(root), Store(root)
@@ -48,13 +74,17 @@ def status(root: Path, arguments: argparse.Namespace) -> int:
         result, why = look(book, store, name, fingerprints.of(name), found)
         failure = store.failure(name)
         stale = [need for need in book.examples[name].needs if need not in found]
+        lacks = list(filter(None, map(missing, book.examples[name].options.needs)))
+        took = f"  (took {old.seconds:.2f} s)" if (old := store.newest(name)) else ""
         if result and not stale:
             found[name] = result
             print(f"fresh   {name}  {result.seconds:.2f} s")
+        elif lacks:
+            print(f"{'record ' if store.record(name) else 'absent '} {name}  needs {lacks[0]}")
         elif failure and failure.fingerprint == fingerprints.of(name).digest:
             print(f"failed  {name}  {failure.path}:{failure.line}: {failure.message.splitlines()[0]}")
         else:
-            print(f"stale   {name}  {why or 'needs ' + ', '.join(stale)}")
+            print(f"stale   {name}  {why or 'needs ' + ', '.join(stale)}{took}")
     for problem in book.problems:
         print(f"broken  {problem}")
     return 0
@@ -63,7 +93,7 @@ def status(root: Path, arguments: argparse.Namespace) -> int:
 def check(root: Path, arguments: argparse.Namespace) -> int:
     """Everything a strict build would complain about, as path:line lines."""
     staged = stage(root)
-    return _complain([*staged.report(), *map(str, staged.naked_numbers)], staged)
+    return _complain([*staged.report(), *map(str, staged.strict)], staged)
 
 
 def write_stage(root: Path, arguments: argparse.Namespace) -> int:
@@ -115,6 +145,7 @@ def _complain(complaints: list[str], staged: Staged) -> int:
 
 COMMANDS: dict[str, tuple[Callable[[Path, argparse.Namespace], int], Sequence[str]]] = {
     "run": (run_example, ["name"]),
+    "record": (record, ["name"]),
     "status": (status, []),
     "check": (check, []),
     "stage": (write_stage, ["folder"]),

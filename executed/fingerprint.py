@@ -11,6 +11,9 @@ from executed.book import Book, Example
 from executed.reach import Reach
 from executed.statements import sha
 
+# The parts of a fingerprint that are not the book's own code.
+SURROUNDINGS = ("package ", "need ", "python", "machine", "engine")
+
 
 @dataclass(frozen=True)
 class Fingerprint:
@@ -41,6 +44,13 @@ class Fingerprints:
                 self._known[one] = self._compute(self.book.examples[one])
         return self._known[name]
 
+    def code(self, name: str) -> str:
+        """A hash of the code behind an example and all it needs, whatever machine and versions it runs on."""
+        parts: dict[str, str] = {}
+        for one in self.book.order([name]):
+            parts |= {part: digest for part, digest in self.of(one).parts.items() if not part.startswith(SURROUNDINGS)}
+        return sha(json.dumps(parts, sort_keys=True))
+
     def _compute(self, example: Example) -> Fingerprint:
         options, root = example.options, self.book.root
         parts = self._reach.parts(example)
@@ -49,6 +59,7 @@ class Fingerprints:
             parts[f"file {file}"] = file_digest(root, file)
             for path in sorted((root / file).rglob("*")):
                 parts[f"file {path.relative_to(root).as_posix()}"] = file_digest(root, str(path))
+        parts |= {f"outside {need}": "named" for need in options.needs}
         parts["options"] = json.dumps([options.raises, options.threads, options.alone, options.memory, example.needs])
         parts["python"] = "{}.{}".format(*sys.version_info)
         parts["machine"] = f"{platform.system()} {platform.machine()}"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from executed.book import Book
-from executed.runner import Outcomes, run
-from executed.store import Result, Store, failure_text
+from executed.runner import run
+from executed.store import Outcomes, Result, Store, failure_text
 
 
 @pytest.fixture(scope="session")
@@ -22,10 +22,11 @@ def _outcomes(request: pytest.FixtureRequest) -> Callable[[str], Outcomes]:
     def bring(name: str) -> Outcomes:
         if name not in book.examples:
             pytest.fail(book.why_missing(name), pytrace=False)
-        if name not in known.results and name not in known.failures:
+        if name not in {**known.results, **known.failures, **known.absent}:
             found = run(book, store, {name, *likely})
             known.results.update(found.results)
             known.failures.update(found.failures)
+            known.absent.update(found.absent)
         return known
 
     return bring
@@ -39,6 +40,8 @@ def result(_outcomes: Callable[[str], Outcomes]) -> Callable[[str], Result]:
         outcomes = _outcomes(name)
         if name in outcomes.failures:
             pytest.fail(failure_text(outcomes.failures[name]), pytrace=False)
+        if name in outcomes.absent:
+            pytest.skip(f"{name} needs {outcomes.absent[name]}")
         return outcomes.results[name]
 
     return published

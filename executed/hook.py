@@ -52,13 +52,13 @@ def on_pre_build(config: MkDocsConfig) -> None:
     except BookError as error:
         raise PluginError(str(error)) from None
     log.info(staged.summary())
-    for problem in staged.naked_numbers:
+    for problem in staged.strict:
         log.warning(str(problem))
     report = staged.report()
     if report and not _Site.serving:
         raise PluginError("\n\n".join(["the book has something to mend:", *report]))
-    if staged.naked_numbers and config.strict and not _Site.serving:
-        raise PluginError("numbers are typed into prose (see above)")
+    if staged.strict and config.strict and not _Site.serving:
+        raise PluginError("a strict build refuses what is warned of above")
     for block in report:
         log.error(block)
     _Site.staged = staged

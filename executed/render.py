@@ -5,6 +5,7 @@ import itertools
 import posixpath
 import re
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from executed.book import Book, Example, Problem, nearest
 from executed.citations import CITATION, Bibliography, cited_keys
 from executed.markup import Directive, Stretch, directives, escaped, fenced, parts
 from executed.numbers import DEFAULT_DIGITS, FILTERS, formatted, listed
-from executed.store import Failure, Result, failure_text
+from executed.store import Failure, Outcomes, Result, failure_text
 
 BLOCKS = {"code": (), "example": ("alt", "caption"), "output": (), "figure": ("alt", "caption", "number")}
 MOST_DECIMALS = 20
@@ -35,17 +36,21 @@ class Page:
     """The names whose code the page shows; the first time it does is where links lead."""
 
 
+Generated = Callable[..., str]
+"""A block the book writes about itself, from the page's language, a way to link to examples, and what it is asked."""
+
+
 class Renderer:
     """Renders the chapters of one book with one set of results."""
 
     def __init__(
         self,
         book: Book,
-        results: dict[str, Result],
-        failures: dict[str, Failure],
-        generated: dict[str, Callable[[str, Callable[[str], str]], str]] | None = None,
+        outcomes: Outcomes,
+        generated: dict[str, Generated] | None = None,
     ) -> None:
-        self.book, self.results, self.failures = book, results, failures
+        self.book, self.results, self.failures = book, outcomes.results, outcomes.failures
+        self.absent, self.outdated = outcomes.absent, outcomes.outdated
         self.generated = generated or {}
         self.bibliography = Bibliography(book.root)
         self.shown_in: dict[str, list[str]] = {}
@@ -60,7 +65,7 @@ class Renderer:
 
     def render(self, page: Page, language: str) -> None:
         """Fill in the page's text and figures, and note its problems."""
-        found, problems = parts(page.source, page.path)
+        found, problems = parts(self._chosen(page), page.path)
         page.problems += problems
         # What snippets left is never looked at again: only the author's own prose can cite.
         done = [
@@ -72,6 +77,20 @@ class Renderer:
             for part in found
         ]
         page.text = "".join(done).rstrip("\n") + "\n" + self.bibliography.section(page.cited, language)
+
+    def _chosen(self, page: Page) -> str:
+        """The chapter without the paragraphs under `when_run` and `when_not_run` whose condition does not hold."""
+
+        def choose(found: re.Match[str]) -> str:
+            if found["name"] not in self.book.examples:
+                line = page.source.count("\n", 0, found.start()) + 1
+                page.problems.append(Problem(page.path, line, self.book.why_missing(found["name"])))
+            here = found["name"] not in self.absent and found["name"] not in self.failures
+            if here is (found["not"] is None):
+                return "\n" + re.sub(r"^(?: {4}|\t)", "", found["body"], flags=re.M)
+            return "\n" * found[0].count("\n")  # the lines below keep their numbers
+
+        return CONDITION.sub(choose, page.source)
 
     def _cited(self, page: Page, prose: Stretch, language: str) -> str:
         def link(found: re.Match[str]) -> str:
@@ -92,6 +111,13 @@ class Renderer:
         pages = self.shown_in.get(name, [])
         folder = posixpath.dirname(asking)
         return min(pages, key=lambda page: (page != asking, posixpath.dirname(page) != folder), default=None)
+
+
+# `{{ when_run("phobert.tokens") }}` and the indented lines below it.
+CONDITION = re.compile(
+    r'^\{\{ *when_(?P<not>not_)?run\("(?P<name>[\w.]+)"\) *\}\}[ \t]*\n(?P<body>(?:(?: {4}|\t)[^\n]*\n|[ \t]*\n)+)',
+    re.M,
+)
 
 
 class _Trouble(Exception):
@@ -127,10 +153,15 @@ class _Expansion:
             raise _Trouble(f"{word}(...) stands alone on its line, with nothing before or after it")
         if word in BLOCKS:
             block = self._shown(word, *self._arguments(word, call))
-        elif call.args or call.keywords:
-            raise _Trouble(f"{word}() takes nothing between its parentheses")
         else:
-            block = self.renderer.generated[word](self.language, self.link)
+            names = [one.value if isinstance(one, ast.Constant) else None for one in [*call.args, *call.keywords]]
+            try:
+                block = self.renderer.generated[word](self.language, self.link, *names)
+            except TypeError:
+                takes = 'one name in quotes, published("figure.id"),' if word == "published" else "nothing"
+                raise _Trouble(f"{word}() takes {takes} between its parentheses") from None
+            except LookupError as error:
+                raise _Trouble(str(error.args[0])) from None
         return re.sub(r"\n(?!\n|\Z)", f"\n{indent}", f"\n{block}\n")
 
     def _arguments(self, word: str, call: ast.Call) -> tuple[str, dict[str, Any]]:
@@ -159,6 +190,9 @@ class _Expansion:
         example = self.example(name)
         if name in self.renderer.failures:
             return failure_block(self.renderer.failures[name])
+        if name in self.renderer.absent:
+            code = fenced(example.body or "pass", f".python #{name}") if word == "example" else ""
+            return f"{code}\n\n{absence_block(name, self.renderer.absent[name], self.language)}".strip()
         result = self.result(name)
         numbers = list(range(1, len(result.figures) + 1))
         if word == "output":
@@ -173,6 +207,7 @@ class _Expansion:
         blocks = [self._needs_line(example), self._python(name, example.body or "pass")]
         blocks += [fenced(result.text, ".text .output")] if result.text else []
         blocks += [self.figures(result, options, numbers)] if numbers or options else []
+        blocks += [record_line(result, name in self.renderer.outdated, self.language)] if result.recorded else []
         return "\n\n".join(filter(None, blocks))
 
     def code(self, name: str) -> str:
@@ -204,6 +239,11 @@ class _Expansion:
         return self.book.examples[name]
 
     def result(self, name: str) -> Result:
+        if name in self.renderer.absent:
+            raise _Trouble(
+                f"{name} cannot run here, so it has no values: indent the sentence under "
+                f'{{{{ when_run("{name}") }}}}, or record a result (executed record {name})'
+            )
         if name not in self.renderer.results:
             raise _Trouble(f"{name} has no result yet")
         return self.renderer.results[name]
@@ -374,3 +414,20 @@ def _dedented(code: str) -> str:
 def failure_block(failure: Failure) -> str:
     """The same in a page, in the place of what the example would have shown."""
     return f'!!! failure "{failure.name} failed"\n' + textwrap.indent(fenced(failure_text(failure), ".text"), "    ")
+
+
+def absence_block(name: str, lacks: str, language: str) -> str:
+    """Stands where an example that cannot run here would show its output."""
+    title, words = {
+        "vi": ("Không chạy ở đây", "Ví dụ này cần {}. Hãy chạy trên máy của bạn:"),
+    }.get(language, ("Not run here", "This example needs {}. To run it on your machine:"))
+    command = fenced(f"executed run {name}", ".sh")
+    return f'!!! not-run "{title}"\n' + textwrap.indent(f"{words.format(escaped(lacks))}\n\n{command}", "    ")
+
+
+def record_line(result: Result, outdated: bool, language: str) -> str:
+    """Says of a recorded result that it was not made by this build, and when and where it was."""
+    day = time.strftime("%Y-%m-%d", time.gmtime(result.started))
+    words = {"vi": "Kết quả ghi lại ngày {} trên {}."}.get(language, "Recorded on {} on {}, not run by this build.")
+    note = {"vi": " Mã đã thay đổi từ đó."}.get(language, " The code has changed since.") if outdated else ""
+    return f"{words.format(day, escaped(result.machine))}{note}\n{{: .recorded }}"

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from executed.book import Book
+from executed.book import Book, nearest
 from executed.markup import escaped
 from executed.numbers import as_bytes, num, sci
-from executed.reference import AGREES, ReferenceFigure, decimals, ours, read
+from executed.reference import AGREES, DIFFERS, ReferenceFigure, decimals, ours, read
 from executed.store import Result
 
 Link = Callable[[str], str]
@@ -25,11 +25,12 @@ TOLERANCES = {
 }
 
 
-def directives(book: Book, results: dict[str, Result]) -> dict[str, Callable[[str, Link], str]]:
-    """The directives that need no name: `{{ reference_figures() }}`, `{{ machine() }}`, and their like."""
+def directives(book: Book, results: dict[str, Result]) -> dict[str, Callable[..., str]]:
+    """The directives that need no example: `{{ reference_figures() }}`, `{{ machine() }}`, and their like."""
     return {
         "reference_figures": lambda language, link: figure_table(read(book.root), results, language, link),
         "open_figures": lambda language, link: open_table(read(book.root), language),
+        "published": lambda language, link, name: published(read(book.root), name, language),
         "machine": lambda language, link: machine_list(results),
         "every_example": lambda language, link: example_table(results, language, link),
     }
@@ -43,17 +44,17 @@ def figure_table(figures: list[ReferenceFigure], results: dict[str, Result], lan
             value = ours(figure, results)
         except LookupError:
             value = None
-        if value is None:
+        if value is None and not figure.ours:
             continue
         target = link(figure.ours.rpartition(".")[0])
         rows.append([
             f"[`{figure.id}`]({target})" if target else f"`{figure.id}`",
-            figure.verdict(value) if figure.verdict(value) == AGREES else f"**{figure.verdict(value)}**",
+            "not run here" if value is None else AGREES if figure.verdict(value) == AGREES else f"**{DIFFERS}**",
             written(figure.published, figure.published, figure.kind, language),
-            written(value, figure.published, figure.kind, language),
+            "" if value is None else written(value, figure.published, figure.kind, language),
             _tolerance(figure, language),
         ])  # fmt: skip
-        if figure.note:
+        if figure.note and value is not None:
             notes.append(f"- `{figure.id}`: {escaped(figure.note)}")
     return table(rows) + ("\n\n" + "\n".join(notes) if notes else "")
 
@@ -63,6 +64,18 @@ def open_table(figures: list[ReferenceFigure], language: str) -> str:
     still_open = [figure for figure in figures if not figure.ours]
     rows = [[f"`{one.id}`", written(one.published, one.published, one.kind, language)] for one in still_open]
     return table([["Figure", "Published"], *rows])
+
+
+def published(figures: list[ReferenceFigure], name: str, language: str) -> str:
+    """A reference figure where ours cannot be shown, in a style nobody can mistake for ours."""
+    known = {figure.id: figure for figure in figures}
+    if name not in known:
+        raise LookupError(f"there is no reference figure {name}{nearest(name, known)}")
+    title = {"vi": "Công bố ở nơi khác, không chạy ở đây"}.get(language, "Published elsewhere, not run here")
+    shown = written(known[name].published, known[name].published, known[name].kind, language).replace(
+        "<br>", "\n    - "
+    )
+    return f'!!! published-elsewhere "{title}"\n    `{name}`:\n\n    - {shown}'
 
 
 def _tolerance(figure: ReferenceFigure, language: str) -> str:

@@ -10,28 +10,19 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from executed import capture
 from executed.book import SNIPPETS, Book, Example
 from executed.fingerprint import Fingerprint, Fingerprints, differences, file_digest
+from executed.outside import missing
 from executed.pool import MOST_OUTPUT, Ended, Pool
-from executed.store import Failure, Result, Store
+from executed.store import Failure, Outcomes, Result, Store
 
 PASSING = ""
 """The fingerprint of a failure that has its cause outside its example, so that a try is always worth while."""
 Execute = Callable[[Path, float], Ended]
-
-
-@dataclass
-class Outcomes:
-    """What a run of the book has: results and failures by example, and which examples really ran."""
-
-    results: dict[str, Result] = field(default_factory=dict)
-    failures: dict[str, Failure] = field(default_factory=dict)
-    ran: list[str] = field(default_factory=list)
 
 
 def machine() -> str:
@@ -114,7 +105,7 @@ class Run:
         self.machine = machine()
 
     def all(self, names: Iterable[str]) -> Outcomes:
-        order = self.book.order(names)
+        order = [name for name in self.book.order(names) if not self._replaced(name)]
         stale = self._stale(order)
         pending = sorted(stale, key=self._urgency(order, stale), reverse=True)
         running: dict[Future[Ended], tuple[str, Path]] = {}
@@ -149,6 +140,26 @@ class Run:
                     stale.add(need)
                     self.force.add(need)
         return stale
+
+    def _replaced(self, name: str) -> bool:
+        """Whether an example that cannot run here is represented by its stored result, its record, or its absence."""
+        example = self.book.examples[name]
+        lacks = list(filter(None, map(missing, example.options.needs)))
+        lacks += [self.outcomes.absent[need] for need in example.needs if need in self.outcomes.absent]
+        known = self.outcomes.results
+        recorded = [need for need in example.needs if need in known and not known[need].pickled]
+        if not lacks and not recorded:
+            return False
+        record = self.store.record(name)
+        if stored := self._look(name):
+            self.outcomes.results[name] = stored
+        elif record:
+            code, self.outcomes.results[name] = record
+            if code != self.fingerprints.code(name):
+                self.outcomes.outdated.append(name)
+        else:
+            self.outcomes.absent[name] = lacks[0] if lacks else f"{recorded[0]} itself, of which there is only a record"
+        return True
 
     def _look(self, name: str) -> Result | None:
         return look(self.book, self.store, name, self.fingerprints.of(name), self.outcomes.results)[0]

@@ -9,9 +9,9 @@ from executed.book import Book, BookError, Problem
 from executed.markup import fenced
 from executed.pool import Pool
 from executed.render import Page, Renderer
-from executed.runner import Outcomes, Progress, run
+from executed.runner import Progress, run
 from executed.staged import Staged, keep, sources
-from executed.store import Failure, Store
+from executed.store import RECORDS, Failure, Outcomes, Store
 
 
 def chapters(root: Path) -> list[Page]:
@@ -44,14 +44,15 @@ def stage(
     book = Book.read(root)
     outcomes = run(book, Store(root), book.examples, pool=pool, progress=progress, remembered=remembered)
     staged = render(book, chapters(root), outcomes)
-    if not (staged.report() or staged.naked_numbers):
-        keep(root, staged, outcomes.results.values(), before)
+    if not (staged.report() or staged.strict):
+        outside = {need for example in book.examples.values() for need in example.options.needs}
+        keep(root, staged, outcomes, outside, before)
     return staged
 
 
 def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
     """Render chapters with the results there are."""
-    renderer = Renderer(book, outcomes.results, outcomes.failures, reproduction.directives(book, outcomes.results))
+    renderer = Renderer(book, outcomes, reproduction.directives(book, outcomes.results))
     renderer.find_examples(pages)
     staged = Staged({}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
     for page in pages:
@@ -62,11 +63,19 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
         staged.pages[page.path.removeprefix("docs/")] = _with_problems(page)
         staged.figures |= page.figures
         staged.errors += [problem for problem in page.problems if problem not in staged.errors]
-        staged.naked_numbers += lint.naked_numbers(page.source, page.path)
+        staged.strict += lint.naked_numbers(page.source, page.path)
         for name, line in page.used.items():
             staged.places.setdefault(name, (page.path, line))
+    staged.strict += [
+        Problem(
+            f"{RECORDS}/{name}.json",
+            1,
+            f"this was recorded from other code than {name} has now: record it again (executed record {name})",
+        )
+        for name in outcomes.outdated
+    ]
     staged.errors += _unused(book, staged)
-    staged.errors += reference.check(book.root, outcomes.results, set(outcomes.failures))
+    staged.errors += reference.check(book.root, outcomes.results, {*outcomes.failures, *outcomes.absent})
     return staged
 
 

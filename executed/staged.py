@@ -2,15 +2,15 @@
 
 import json
 import platform
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from executed.book import SNIPPETS, Problem
 from executed.fingerprint import file_digest
+from executed.outside import missing
 from executed.reach import version
 from executed.statements import sha
-from executed.store import FOLDER, Failure, Result, Store, failure_text
+from executed.store import FOLDER, RECORDS, Failure, Outcomes, Store, failure_text
 
 KEPT = f"{FOLDER}/staged.json"
 RENDERERS = ("babel", "markdown-it-py", "mdit-py-plugins", "pybtex")
@@ -30,7 +30,8 @@ class Staged:
     failures: dict[str, Failure] = field(default_factory=dict)
     errors: list[Problem] = field(default_factory=list)
     """Names and values that lead nowhere, unused examples, figures out of tolerance."""
-    naked_numbers: list[Problem] = field(default_factory=list)
+    strict: list[Problem] = field(default_factory=list)
+    """What only a strict build refuses: numbers typed into prose, records of other code."""
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
     """The first page line that shows or quotes each example."""
 
@@ -52,11 +53,11 @@ class Staged:
         return f"{len(self.ran)} examples ran, {kept} results were up to date{failed}"
 
 
-def keep(root: Path, staged: Staged, results: Iterable[Result], before: str) -> None:
+def keep(root: Path, staged: Staged, outcomes: Outcomes, outside: set[str], before: str) -> None:
     """Keep a book that has nothing to mend, unless its sources are no longer what they were `before` it was made."""
     if sources(root) != before:
         return
-    results = list(results)
+    results = outcomes.results.values()
     parts = {part for result in results for part in result.parts}
     if any(part.startswith("files of ") for part in parts):
         return  # it reaches into Python of the repository that is no snippet, which is not looked at here
@@ -66,6 +67,7 @@ def keep(root: Path, staged: Staged, results: Iterable[Result], before: str) -> 
             {path for result in results for path in result.files}
             | {part.removeprefix("file ") for part in parts if part.startswith("file ")}
         ),
+        "outside": sorted(outside),
         "entries": sorted(result.entry.relative_to(root).as_posix() for result in results),
     }
     body = {"made_of": made_of, "inputs": inputs(root, **made_of), "results": staged.results}
@@ -85,17 +87,25 @@ def unchanged(root: Path) -> Staged | None:
 
 def sources(root: Path) -> str:
     """A hash of the texts a book is written in: snippets, chapters, lists, settings, and the engine's own."""
-    patterns = (f"{SNIPPETS}/**/*.py", "docs/**/*.md", "docs/*.bib", "docs/*.toml", "pyproject.toml")
+    patterns = (
+        f"{SNIPPETS}/**/*.py",
+        "docs/**/*.md",
+        "docs/*.bib",
+        "docs/*.toml",
+        "pyproject.toml",
+        f"{RECORDS}/*.json",
+    )
     files = sorted(file for pattern in patterns for file in root.glob(pattern))
     files += sorted(file for file in Path(__file__).parent.iterdir() if file.suffix in (".py", ".mplstyle"))
     return sha("\n".join(f"{file} {sha(file.read_bytes())}" for file in files))
 
 
-def inputs(root: Path, packages: list[str], read: list[str], entries: list[str]) -> str:
+def inputs(root: Path, packages: list[str], read: list[str], entries: list[str], outside: list[str]) -> str:
     """A hash of all that a staged book is made of: its sources, packages, files read, and stored results."""
     parts = [sources(root), platform.python_version(), platform.platform()]
     parts += [f"{name} {version(name)}" for name in (*packages, *RENDERERS)]
     parts += [f"{path} {file_digest(root, path)}" for path in read]
+    parts += [f"{need} {missing(need)}" for need in outside]
     parts += [f"{entry} {_written(root / entry)}" for entry in entries]
     return sha("\n".join(parts))
 

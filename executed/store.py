@@ -20,6 +20,7 @@ from executed.capture import visible
 from executed.statements import sha
 
 FOLDER = ".executed"
+RECORDS = "records"
 DAY = 24 * 3600
 
 
@@ -62,6 +63,11 @@ class Result:
             raise LookupError(f"{self.pickle_file} is damaged; delete it and build again")
         return pickle.loads(data)
 
+    @property
+    def recorded(self) -> bool:
+        """Whether this came from a record and not from a run on this machine."""
+        return self.entry.parent.name == RECORDS
+
     def intact(self) -> bool:
         """Whether the returned object can still be handed on as it was kept."""
         return not self.pickled or (self.pickle_file.exists() and sha(self.pickle_file.read_bytes()) == self.pickled)
@@ -85,6 +91,19 @@ class Failure:
     files: dict[str, str] = field(default_factory=dict)
     timeout: float = 0.0
     """The seconds it was given."""
+
+
+@dataclass
+class Outcomes:
+    """What a run of the book has: results and failures by example, and which examples really ran."""
+
+    results: dict[str, Result] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+    absent: dict[str, str] = field(default_factory=dict)
+    """What cannot run here and has no record, and what it lacks."""
+    outdated: list[str] = field(default_factory=list)
+    """Examples whose record came from other code."""
 
 
 def failure_text(failure: Failure) -> str:
@@ -154,6 +173,26 @@ class Store:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.replace(partial, target)
+
+    def record_file(self, name: str) -> Path:
+        return self.root / RECORDS / f"{name}.json"
+
+    def write_record(self, result: Result, code: str) -> Path:
+        """Write a result to be committed, with the hash of the code it came from."""
+        body = {key: value for key, value in asdict(result).items() if key not in ("digest", "entry", "pickled")}
+        text = json.dumps({"code": code, "result": body}, indent=1, ensure_ascii=False) + "\n"
+        self.record_file(result.name).parent.mkdir(exist_ok=True)
+        self._replace(self.record_file(result.name), text.encode())
+        return self.record_file(result.name)
+
+    def record(self, name: str) -> tuple[str, Result] | None:
+        """A committed result and the hash of the code it came from, if there is a readable one."""
+        try:
+            found = json.loads(self.record_file(name).read_text("utf-8"))
+            body = found["result"]
+            return found["code"], Result(**body, digest=checksum_of(body), entry=self.record_file(name))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
 
     def _failure_file(self, name: str) -> Path:
         return self.folder / "failures" / f"{name}.json"

@@ -61,7 +61,7 @@ def test_importing_the_snippets_prints_nothing_and_draws_nothing() -> None:
 def test_the_book_has_nothing_to_mend() -> None:
     staged = stage(ROOT)
     assert staged.report() == []
-    assert staged.naked_numbers == []
+    assert staged.strict == []
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=[figure.id for figure in FIGURES])

@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 from executed.book import Book, BookError
 from executed.citations import Bibliography, cited_keys
 from executed.render import Page, Renderer
+from executed.store import Outcomes
 
 BIBLIOGRAPHY = r"""
 % A comment.
@@ -50,7 +51,7 @@ def cite(write_book: Callable[..., Path]) -> Cite:
         if bibliography is not None:
             (root / "docs/references.bib").write_text(bibliography, "utf-8")
         page = Page("docs/page.md", source)
-        Renderer(Book.read(root), {}, {}).render(page, language)
+        Renderer(Book.read(root), Outcomes()).render(page, language)
         return page
 
     return rendered

@@ -21,7 +21,7 @@ from executed.hook import FIGURE
 from executed.markup import directives, escaped, fenced
 from executed.render import Page, Renderer, failure_block
 from executed.stage import chapters
-from executed.store import Failure, Result, failure_text
+from executed.store import Failure, Outcomes, Result, failure_text
 
 SNIPPETS = {
     "tokens": '''
@@ -130,7 +130,7 @@ def show(write_book: Callable[..., Path]) -> Show:
         failed = {failure.name: failure for failure in failures}
         generated = {"machine": lambda language, link: f"| {language} |\n| --- |\n| x |"}
         kept = {name: one for name, one in results.items() if name not in failed}
-        renderer = Renderer(book, kept, failed, generated)
+        renderer = Renderer(book, Outcomes(kept, failed), generated)
         page = Page(path, source)
         renderer.find_examples([*others, page])
         renderer.render(page, language)
@@ -694,7 +694,7 @@ def test_a_block_inside_a_line_is_an_error_and_a_value_is_not(show: Show, line: 
 
 def test_a_result_that_is_not_there_yet_is_a_problem(show: Show, write_book: Callable[..., Path]) -> None:
     page = Page("docs/page.md", "{{ tokens.shown.x | num(1) }}\n\n{{ output('tokens.shown') }}")
-    Renderer(Book.read(write_book(SNIPPETS)), {}, {}).render(page, "en")
+    Renderer(Book.read(write_book(SNIPPETS)), Outcomes()).render(page, "en")
     assert messages(page) == [f"docs/page.md:{line}: tokens.shown has no result yet" for line in (1, 3)]
 
 
@@ -789,7 +789,7 @@ def test_a_chapter_may_have_a_mark_carriage_returns_and_no_last_line_end(write_b
         "\ufeff# Title\r\n\r\n```\r\n{{ x }}\r\n```\r\n\r{{ tokens.shown.x |\r\n num(2) }}".encode()
     )
     [page] = chapters(root)
-    Renderer(Book.read(root), {"tokens.shown": result("tokens.shown", values=VALUES)}, {}).render(page, "en")
+    Renderer(Book.read(root), Outcomes({"tokens.shown": result("tokens.shown", values=VALUES)})).render(page, "en")
     assert not page.problems
     assert page.text == "# Title\n\n```\n{{ x }}\n```\n\n&#48;.69\n"
 

@@ -16,8 +16,8 @@ import pytest
 
 from executed.book import Book
 from executed.pool import Pool, run_apart
-from executed.runner import Outcomes, Progress, run
-from executed.store import Failure, Store
+from executed.runner import Progress, run
+from executed.store import Failure, Outcomes, Store
 
 HEAD = "from executed import example\n"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -8,8 +8,8 @@ import pytest
 
 from executed.book import Book
 from executed.fingerprint import Fingerprints
-from executed.runner import Outcomes, Progress, run
-from executed.store import Store
+from executed.runner import Progress, run
+from executed.store import Outcomes, Store
 
 SOURCE = "from executed import example\n\n@example\ndef one():\n    print('hello')\n    return {'x': [1, 2]}\n"
 NEEDS = SOURCE + "\n@example\ndef two(one):\n    print(one['x'], TAIL)\n"
