@@ -1,7 +1,8 @@
 """The tables that the book writes about itself: reference figures, the machine, and what every example took."""
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -9,6 +10,7 @@ from executed.book import Book, nearest
 from executed.markup import escaped
 from executed.numbers import as_bytes, num, sci
 from executed.reference import AGREES, DIFFERS, ReferenceFigure, decimals, ours, read
+from executed.render import Page
 from executed.store import Result
 
 Link = Callable[[str], str]
@@ -25,12 +27,13 @@ TOLERANCES = {
 }
 
 
-def directives(book: Book, results: dict[str, Result]) -> dict[str, Callable[..., str]]:
+def directives(book: Book, results: dict[str, Result], pages: list[Page]) -> dict[str, Callable[..., str]]:
     """The directives that need no example: `{{ reference_figures() }}`, `{{ machine() }}`, and their like."""
     return {
         "reference_figures": lambda language, link: figure_table(read(book.root), results, language, link),
         "open_figures": lambda language, link: open_table(read(book.root), language),
         "published": lambda language, link, name: published(read(book.root), name, language),
+        "chapters": lambda language, link, *names: chapter_table(names, pages, results, language),
         "machine": lambda language, link: machine_list(results),
         "every_example": lambda language, link: example_table(results, language, link),
     }
@@ -126,6 +129,24 @@ def machine_list(results: dict[str, Result]) -> str:
     lines.append(", ".join(f"{name} {' and '.join(sorted(found))}" for name, found in sorted(versions.items())))
     lines.append(" to ".join(dict.fromkeys([*days[:1], *days[-1:]])))
     return "\n".join(f"- {line}" for line in lines if line)
+
+
+def chapter_table(names: Sequence[str], pages: list[Page], results: dict[str, Result], language: str) -> str:
+    """Chapters in reading order: what each answers, and how long all its code ran.
+
+    Raises LookupError for a name that is no chapter.
+    """
+    known = {page.path.removeprefix("docs/").removesuffix(".md"): page for page in pages}
+    rows = [["Chapter", "What it is about", "Code runs"]]
+    for name in names:
+        if name not in known:
+            raise LookupError(f"there is no chapter {name}{nearest(name, known)}")
+        meta = dict(re.findall(r"^(title|description): *(.+)$", known[name].source.partition("\n---\n")[0], re.M))
+        module = name.rpartition("/")[2].replace("-", "_")
+        seconds = sum(one.seconds for one in results.values() if one.name.startswith(f"{module}."))
+        time_taken = f"{num(seconds, 0 if seconds >= 10 else 1, language)}\u00a0s"
+        rows.append([f"[{meta.get('title', name)}]({name}.md)", meta.get("description", ""), time_taken])
+    return table(rows)
 
 
 def example_table(results: dict[str, Result], language: str, link: Link) -> str:

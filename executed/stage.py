@@ -52,7 +52,7 @@ def stage(
 
 def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
     """Render chapters with the results there are."""
-    renderer = Renderer(book, outcomes, reproduction.directives(book, outcomes.results))
+    renderer = Renderer(book, outcomes, reproduction.directives(book, outcomes.results, pages))
     renderer.find_examples(pages)
     staged = Staged({}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
     for page in pages:

@@ -85,6 +85,18 @@ def test_the_table_shows_published_and_ours_with_the_published_decimals(write_bo
     assert "- `x`: A note." in staged.pages["index.md"]
 
 
+def test_a_list_of_chapters_shows_title_description_and_the_time_their_code_took(
+    write_book: Callable[..., Path],
+) -> None:
+    chapter = '---\ntitle: One\ndescription: What one is.\n---\n# One\n\n{{ example("a.one") }}\n'
+    root = write_book({"a": SNIPPET}, {"a": chapter, "index": '{{ chapters("a") }}\n'})
+    staged = stage(root)
+    assert staged.report() == []
+    assert "| [One](a.md) | What one is. | 0.0\u00a0s |" in staged.pages["index.md"]
+    write_book({}, {"index": '{{ chapters("aa") }}\n'})
+    assert stage(root).report() == ["docs/index.md:1: there is no chapter aa; did you mean a?"]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
