@@ -207,6 +207,7 @@ class _Expansion:
         blocks = [self._needs_line(example), self._python(name, example.body or "pass")]
         blocks += [fenced(result.text, ".text .output")] if result.text else []
         blocks += [self.figures(result, options, numbers)] if numbers or options else []
+        blocks += [timing_line(result, example, self.language)] if example.options.varies else []
         blocks += [record_line(result, name in self.renderer.outdated, self.language)] if result.recorded else []
         return "\n\n".join(filter(None, blocks))
 
@@ -423,6 +424,13 @@ def absence_block(name: str, lacks: str, language: str) -> str:
     }.get(language, ("Not run here", "This example needs {}. To run it on your machine:"))
     command = fenced(f"executed run {name}", ".sh")
     return f'!!! not-run "{title}"\n' + textwrap.indent(f"{words.format(escaped(lacks))}\n\n{command}", "    ")
+
+
+def timing_line(result: Result, example: Example, language: str) -> str:
+    """Says of a timing on which machine it was taken, with how many threads: without that its digits mean nothing."""
+    words = {"vi": "Đo trên {}, số luồng: {}. Mỗi lần chạy cho những chữ số khác."}
+    said = words.get(language, "Measured on {}, threads: {}. The digits differ from run to run.")
+    return f"{said.format(escaped(result.machine), example.options.threads)}\n{{: .recorded }}"
 
 
 def record_line(result: Result, outdated: bool, language: str) -> str:

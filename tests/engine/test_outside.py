@@ -182,3 +182,11 @@ def test_a_need_that_cannot_be_read_is_an_error_of_its_line(
     book = Book.read(write_book({"a": SNIPPET.replace(HUB, need)}))
     (problem,) = book.problems
     assert (problem.line, message in problem.message) == (3, True)
+
+
+def test_a_timing_names_its_machine_and_threads_and_says_that_its_digits_vary(write_book: Callable[..., Path]) -> None:
+    source = (
+        "from executed import example\n\n@example(varies=True, alone=True, threads=2)\ndef one():\n    print('3 ms')\n"
+    )
+    page = quietly(write_book({"a": source}, {"index": '{{ example("a.one") }}\n'})).pages["index.md"]
+    assert re.search(r"Measured on .+, threads: 2\. The digits differ from run to run\.\n\{: \.recorded \}", page)
