@@ -105,9 +105,8 @@ def sinusoid_map() -> Values:
     """All encodings as a picture: position down, dimension across."""
     encoding = sinusoids(64, 32)  # (T, d_model)
     _, axes = plt.subplots(figsize=(5.2, 3.8))
-    mesh = axes.pcolormesh(encoding, cmap="RdBu", vmin=-1, vmax=1)
-    plt.colorbar(mesh, ticks=[-1, 0, 1], label="value")
-    axes.invert_yaxis()
+    image = axes.imshow(encoding, "RdBu", aspect="auto", interpolation="none")
+    plt.colorbar(image, ticks=[-1, 0, 1], label="value")
     axes.set(xlabel="dimension", ylabel="position")
 
     fastest, slowest = (2 * math.pi * 10_000 ** (i / 32) for i in (0, 30))
