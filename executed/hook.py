@@ -66,13 +66,11 @@ def on_pre_build(config: MkDocsConfig) -> None:
 
 def _staged_anew(root: Path) -> Staged:
     # Imported only here: a build in which nothing has changed does without the runner and the renderer.
-    from executed.book import Book
     from executed.pool import Pool
-    from executed.runner import preload
     from executed.stage import stage
 
     if _Site.serving and _Site.pool is None:
-        _Site.pool = Pool(root, preload(Book.read(root)))
+        _Site.pool = Pool(root)
     remembered = _Site.staged.failures if _Site.serving and _Site.staged else {}
     return stage(root, pool=_Site.pool, remembered=remembered)
 

@@ -16,6 +16,10 @@ KINDS = {
 }
 
 
+WEIGHTS = (".bin", ".safetensors")
+OTHER_FRAMEWORKS = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite"]
+
+
 def mistake(need: str) -> str:
     """What is wrong with how a need is written; empty where nothing is."""
     kind, _, name = need.partition(":")
@@ -35,7 +39,7 @@ def missing(need: str) -> str:
         return "" if shutil.which("nvidia-smi") else "a GPU, which this machine does not have"
     model, _, revision = name.partition("@")
     snapshot = hub_cache() / f"models--{model.replace('/', '--')}" / "snapshots" / revision
-    if snapshot.is_dir() and any(snapshot.iterdir()):
+    if snapshot.is_dir() and any(file.suffix in WEIGHTS for file in snapshot.iterdir()):
         return ""
     return f"the weights of {model}, which are not on this machine"
 
@@ -52,12 +56,12 @@ def fetch(need: str) -> None:
     kind, _, name = need.partition(":")
     if kind != "hub" or not missing(need):
         return
-    os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", "5")  # a network that does not answer is given seconds, not minutes
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import HfApi, snapshot_download
 
     model, _, revision = name.partition("@")
     try:
-        snapshot_download(model, revision=revision)
+        HfApi().model_info(model, revision=revision, timeout=5)  # a download would try for half a minute to get through
+        snapshot_download(model, revision=revision, ignore_patterns=OTHER_FRAMEWORKS)
     except Exception as error:  # offline, refused, timed out, disk full: all mean that it cannot be had now
         reason = str(error).splitlines()[0]
         raise LookupError(f"{model} could not be downloaded: {reason}") from None

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,14 +76,22 @@ class _Watch:
 class Pool:
     """Runs jobs in children of one fork server, started at the first job and again if it dies."""
 
-    def __init__(self, root: Path, preload: Sequence[str] = ()) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self.preload = list(preload)
+        self.preload: dict[str, None] = {}
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._messages: dict[str, queue.SimpleQueue[tuple[str, int]]] = {}
         self._running: dict[str, int] = {}
         self._closed = False
+
+    def expect(self, modules: Iterable[str]) -> None:
+        """Have these imported before the next job starts, with a new server if one runs without them."""
+        with self._lock:
+            if self._server and not self.preload.keys() >= set(modules):
+                self._server.kill()
+                self._server.wait()
+            self.preload |= dict.fromkeys(modules)
 
     def run(self, folder: Path, timeout: float) -> Ended:
         """Run the job in `folder` and wait for its end. Safe to call from several threads."""

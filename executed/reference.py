@@ -45,10 +45,12 @@ class ReferenceFigure:
 
 def _pairs(published: Any, ours: Any) -> list[tuple[Any, Any]]:
     """Published and our numbers side by side, however they are nested. Raises ValueError for different shapes."""
-    if isinstance(published, list) != isinstance(ours, list):
-        raise ValueError("one is a list and the other is not")
-    if not isinstance(published, list):
+    if isinstance(published, dict) and isinstance(ours, dict) and published.keys() == ours.keys():
+        return [pair for key in published for pair in _pairs(published[key], ours[key])]
+    if not isinstance(published, list | dict) and not isinstance(ours, list | dict):
         return [(published, ours)]
+    if not isinstance(published, list) or not isinstance(ours, list):
+        raise ValueError("one is nested and the other is not")
     return [pair for one, other in zip(published, ours, strict=True) for pair in _pairs(one, other)]
 
 
@@ -78,16 +80,20 @@ def _within_factor(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
     return bool(ours > 0 and 1 / factor <= ours / float(published) <= factor)
 
 
+def _close(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
+    return bool(published == ours if isinstance(published, str) else abs(ours - float(published)) <= figure.tol)
+
+
 COMPARE: dict[str, Callable[[ReferenceFigure, Any], bool]] = {
     "exact": _each(_equal),
-    "close": _each(lambda figure, published, ours: abs(ours - float(published)) <= figure.tol),
+    "close": _each(_close),
     "factor": _each(_within_factor),
     "order": _each(_within_factor),
     "within": lambda figure, ours: all(
         low <= one <= high for one, (low, high) in zip(figure.published, ours, strict=False)
     ),
     "shape": lambda figure, ours: ours is True,
-    "hub": _each(lambda figure, published, ours: abs(ours - float(published)) <= figure.tol),
+    "hub": _each(_close),
 }
 
 

@@ -191,8 +191,9 @@ class _Expansion:
         if name in self.renderer.failures:
             return failure_block(self.renderer.failures[name])
         if name in self.renderer.absent:
-            code = fenced(example.body or "pass", f".python #{name}") if word == "example" else ""
-            return f"{code}\n\n{absence_block(name, self.renderer.absent[name], self.language)}".strip()
+            shown = [self._needs_line(example), fenced(example.body or "pass", f".python #{name}")]
+            absence = absence_block(name, self.renderer.absent[name], self.language)
+            return "\n\n".join(filter(None, [*(shown if word == "example" else []), absence]))
         result = self.result(name)
         numbers = list(range(1, len(result.figures) + 1))
         if word == "output":

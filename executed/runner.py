@@ -1,6 +1,5 @@
 """Decides which examples must run, runs them in order and as many at once as there are cores, keeps what they left."""
 
-import importlib.util
 import json
 import os
 import platform
@@ -96,10 +95,11 @@ class Run:
         progress: Progress,
         force: Iterable[str],
         remembered: dict[str, Failure],
+        expect: Callable[[Iterable[str]], None],
     ) -> None:
         self.book, self.store, self.progress = book, store, progress
         self.execute, self.executor, self.workers = execute, executor, workers
-        self.force, self.remembered = set(force), remembered
+        self.force, self.remembered, self.expect = set(force), remembered, expect
         self.fingerprints = Fingerprints(book)
         self.outcomes = Outcomes()
         self.machine = machine()
@@ -107,6 +107,7 @@ class Run:
     def all(self, names: Iterable[str]) -> Outcomes:
         order = [name for name in self.book.order(names) if not self._replaced(name)]
         stale = self._stale(order)
+        self.expect(self._preload(stale))
         pending = sorted(stale, key=self._urgency(order, stale), reverse=True)
         running: dict[Future[Ended], tuple[str, Path]] = {}
         while pending or running:
@@ -140,6 +141,11 @@ class Run:
                     stale.add(need)
                     self.force.add(need)
         return stale
+
+    def _preload(self, stale: set[str]) -> list[str]:
+        """The modules of `[tool.executed] preload` that what has to run will import."""
+        parts = {part for name in stale for part in self.fingerprints.of(name).parts}
+        return [name for name in self.book.settings.preload if f"package {name.partition('.')[0]}" in parts]
 
     def _replaced(self, name: str) -> bool:
         """Whether an example that cannot run here is represented by its stored result, its record, or its absence."""
@@ -318,7 +324,7 @@ def run(
     An interrupt ends every process at once; what had finished is kept.
     """
     workers = workers or os.cpu_count() or 1
-    own_pool = pool or Pool(book.root, preload(book))
+    own_pool = pool or Pool(book.root)
     threads = executor or ThreadPoolExecutor(workers)
     try:
         return Run(
@@ -330,6 +336,7 @@ def run(
             progress or Progress(),
             force,
             remembered or {},
+            own_pool.expect,
         ).all(names)
     except BaseException:
         own_pool.close()
@@ -339,13 +346,6 @@ def run(
             own_pool.close()
         if executor is None:
             threads.shutdown(cancel_futures=True)
-
-
-def preload(book: Book) -> list[str]:
-    """The modules of `[tool.executed] preload` that are installed and that some snippet imports."""
-    sources = "\n".join(module.source for module in book.modules.values())
-    roots = {name: name.partition(".")[0] for name in book.settings.preload}
-    return [name for name, root in roots.items() if root in sources and importlib.util.find_spec(root)]
 
 
 def _beginning(file: Path) -> bytes:

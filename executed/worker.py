@@ -251,7 +251,8 @@ def _watch_files(root: Path, opened: dict[str, None]) -> Callable[[str, tuple[An
 def serve(preload: list[str]) -> None:
     """Fork one child a job until standard input closes, then end whatever still runs."""
     for name in preload:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # the example that needs it says so better
+            importlib.import_module(name)
     running: dict[int, str] = {}
     wake, wakeup = os.pipe()
     os.set_blocking(wake, False)

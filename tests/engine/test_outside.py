@@ -65,7 +65,7 @@ def download() -> None:
     """What a download leaves behind."""
     snapshot = hub_cache() / "models--someone--model/snapshots/0123456789abcdef"
     snapshot.mkdir(parents=True)
-    (snapshot / "config.json").write_text("{}")
+    (snapshot / "pytorch_model.bin").write_text("")
 
 
 def quietly(root: Path) -> Staged:
@@ -163,6 +163,13 @@ def test_status_tells_what_is_absent_and_why(root: Path, capsys: pytest.CaptureF
 def test_an_optional_package_is_looked_for_by_name() -> None:
     assert missing("package:json") == ""
     assert missing("package:no_such_package") == "the package no_such_package, which is not installed"
+
+
+def test_a_download_that_stopped_before_the_weights_is_not_there(root: Path) -> None:
+    download()
+    (weights,) = hub_cache().rglob("pytorch_model.bin")
+    weights.rename(weights.with_name("config.json"))
+    assert missing(HUB)
 
 
 def test_fetch_leaves_alone_what_is_there(root: Path) -> None:
