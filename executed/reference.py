@@ -3,8 +3,8 @@
 docs/reference_figures.toml lists them. `kind` says how ours is held against what was published:
 
 exact   equal to the last digit that was printed (`8.00` means two decimals); whole numbers and words exactly
-close   no number differs by more than `tol`
-factor  each number within a factor of `tol` of the published one (a list `first` = its own absolute tolerance)
+close   no number differs by more than `tol`, or each by no more than its own of a list
+curve   a loss curve: the first within `tol.first`, the others within `tol.rest` or a factor of `tol.factor`
 order   the same order of magnitude: within a factor of ten
 within  every published number inside the range of ours, [lowest, highest]
 shape   the relation that `published` states holds: our value is true
@@ -34,9 +34,14 @@ class ReferenceFigure:
     id: str
     published: Any
     kind: str
-    ours: str = ""
+    ours: str | list[str] = ""
     tol: Any = None
     note: str = ""
+
+    @property
+    def paths(self) -> list[str]:
+        """The qualified values this figure is held against."""
+        return self.ours if isinstance(self.ours, list) else [self.ours] if self.ours else []
 
     def verdict(self, value: Any) -> str:
         """`agrees` or `differs` for a value of ours."""
@@ -75,20 +80,37 @@ def decimals(published: Decimal) -> int:
     return max(0, -int(published.as_tuple().exponent))
 
 
-def _within_factor(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
-    factor = 10.0 if figure.kind == "order" else float(figure.tol)
-    return bool(ours > 0 and 1 / factor <= ours / float(published) <= factor)
+def _same_order(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
+    return bool(ours > 0 and 0.1 <= ours / float(published) <= 10)
+
+
+def _curve(figure: ReferenceFigure, ours: Any) -> bool:
+    (first, ours_first), *rest = _pairs(figure.published, ours)
+    factor, tolerance = float(figure.tol.get("factor", 1)), float(figure.tol.get("rest", 0))
+    return abs(ours_first - float(first)) <= float(figure.tol["first"]) and all(
+        float(one) / factor - tolerance <= other <= float(one) * factor + tolerance for one, other in rest
+    )
 
 
 def _close(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
     return bool(published == ours if isinstance(published, str) else abs(ours - float(published)) <= figure.tol)
 
 
+def _all_close(figure: ReferenceFigure, ours: Any) -> bool:
+    if isinstance(figure.tol, list):
+        for one, other, tolerance in zip(figure.published, ours, figure.tol, strict=False):
+            seeds = other if isinstance(other, list) else [other]  # a range over seeds: both its ends
+            if any(abs(value - float(one)) > tolerance for value in seeds):
+                return False
+        return True
+    return _each(_close)(figure, ours)
+
+
 COMPARE: dict[str, Callable[[ReferenceFigure, Any], bool]] = {
     "exact": _each(_equal),
-    "close": _each(_close),
-    "factor": _each(_within_factor),
-    "order": _each(_within_factor),
+    "close": _all_close,
+    "curve": _curve,
+    "order": _each(_same_order),
     "within": lambda figure, ours: all(
         low <= one <= high for one, (low, high) in zip(figure.published, ours, strict=False)
     ),
@@ -117,10 +139,17 @@ def _line(text: str, table: dict[str, Any]) -> int:
 
 
 def ours(figure: ReferenceFigure, results: dict[str, Result]) -> Any:
-    """Our value for a figure, or None where there is none yet. Raises LookupError for a name that leads nowhere."""
-    if not figure.ours:
-        return None
-    parts = figure.ours.split(".")
+    """Our value for a figure, a list where it names several; None where there is none yet.
+
+    Raises LookupError for a name that leads nowhere.
+    """
+    if isinstance(figure.ours, list):
+        return [_value(figure, name, results) for name in figure.ours]
+    return _value(figure, figure.ours, results) if figure.ours else None
+
+
+def _value(figure: ReferenceFigure, path: str, results: dict[str, Result]) -> Any:
+    parts = path.split(".")
     for length in range(len(parts), 0, -1):
         if (name := ".".join(parts[:length])) in results:
             value: Any = results[name].values
@@ -130,7 +159,7 @@ def ours(figure: ReferenceFigure, results: dict[str, Result]) -> Any:
                     raise LookupError(f"{figure.id}: {name} has no {part}{nearest(part, known)}")
                 value = value[part]
             return value
-    raise LookupError(f"{figure.id}: no example behind {figure.ours}{nearest(figure.ours, results)}")
+    raise LookupError(f"{figure.id}: no example behind {path}{nearest(path, results)}")
 
 
 def check(root: Path, results: dict[str, Result], failed: set[str]) -> list[Problem]:
@@ -143,7 +172,7 @@ def check(root: Path, results: dict[str, Result], failed: set[str]) -> list[Prob
         if figure.kind not in COMPARE:
             problems.append(Problem(FILE, line, f"there is no kind {figure.kind!r}{nearest(figure.kind, COMPARE)}"))
             continue
-        if any(figure.ours.startswith(f"{name}.") for name in failed):
+        if any(path.startswith(f"{name}.") for path in figure.paths for name in failed):
             continue
         try:
             value = ours(figure, results)

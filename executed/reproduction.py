@@ -21,7 +21,7 @@ TOLERANCES = {
     "order": "the same power of ten",
     "shape": "the relation holds",
     "within": "inside our range",
-    "factor": "a factor of {}",
+    "curve": "{}",
     "close": "± {}",
     "hub": "± {}",
 }
@@ -31,7 +31,6 @@ def directives(book: Book, results: dict[str, Result], pages: list[Page]) -> dic
     """The directives that need no example: `{{ reference_figures() }}`, `{{ machine() }}`, and their like."""
     return {
         "reference_figures": lambda language, link: figure_table(read(book.root), results, language, link),
-        "open_figures": lambda language, link: open_table(read(book.root), language),
         "published": lambda language, link, name: published(read(book.root), name, language),
         "chapters": lambda language, link, *names: chapter_table(names, pages, results, language),
         "machine": lambda language, link: machine_list(results),
@@ -49,7 +48,7 @@ def figure_table(figures: list[ReferenceFigure], results: dict[str, Result], lan
             value = None
         if value is None and not figure.ours:
             continue
-        target = link(figure.ours.rpartition(".")[0])
+        target = link(figure.paths[0].rpartition(".")[0])
         rows.append([
             f"[`{figure.id}`]({target})" if target else f"`{figure.id}`",
             "not run here" if value is None else AGREES if figure.verdict(value) == AGREES else f"**{DIFFERS}**",
@@ -60,13 +59,6 @@ def figure_table(figures: list[ReferenceFigure], results: dict[str, Result], lan
         if figure.note and value is not None:
             notes.append(f"- `{figure.id}`: {escaped(figure.note)}")
     return table(rows) + ("\n\n" + "\n".join(notes) if notes else "")
-
-
-def open_table(figures: list[ReferenceFigure], language: str) -> str:
-    """The figures that no example of this book is held against yet."""
-    still_open = [figure for figure in figures if not figure.ours]
-    rows = [[f"`{one.id}`", written(one.published, one.published, one.kind, language)] for one in still_open]
-    return table([["Figure", "Published"], *rows])
 
 
 def published(figures: list[ReferenceFigure], name: str, language: str) -> str:

@@ -91,8 +91,8 @@ def _with_problems(page: Page) -> str:
 
 def _unused(book: Book, staged: Staged) -> list[Problem]:
     """Examples that no chapter shows or quotes, no reference figure asks for and no used example needs."""
-    figures = [figure.ours for figure in reference.read(book.root)]
-    asked = [name for name in book.examples if any(ours.startswith(f"{name}.") for ours in figures)]
+    paths = [path for figure in reference.read(book.root) for path in figure.paths]
+    asked = [name for name in book.examples if any(path.startswith(f"{name}.") for path in paths)]
     used = set(book.order([*(name for name in staged.places if name in book.examples), *asked]))
     return [
         Problem(
