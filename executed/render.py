@@ -421,8 +421,8 @@ def failure_block(failure: Failure) -> str:
 def absence_block(name: str, lacks: str, language: str) -> str:
     """Stands where an example that cannot run here would show its output."""
     title, words = {
-        "vi": ("Không chạy ở đây", "Ví dụ này cần {}. Hãy chạy trên máy của bạn:"),
-    }.get(language, ("Not run here", "This example needs {}. To run it on your machine:"))
+        "vi": ("Không chạy ở đây", "Ví dụ này cần {}. Hãy chạy trong bản sao của kho mã này:"),
+    }.get(language, ("Not run here", "This example needs {}. To run it, in a clone of this book's repository:"))
     command = fenced(f"executed run {name}", ".sh")
     return f'!!! not-run "{title}"\n' + textwrap.indent(f"{words.format(escaped(lacks))}\n\n{command}", "    ")
 

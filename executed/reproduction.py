@@ -18,7 +18,7 @@ Link = Callable[[str], str]
 
 TOLERANCES = {
     "exact": "none",
-    "order": "the same power of ten",
+    "order": "within a factor of ten",
     "shape": "the relation holds",
     "within": "inside our range",
     "curve": "{}",

@@ -323,7 +323,9 @@ def test_a_server_that_is_killed_costs_one_more_try(write_book: Callable[..., Pa
 
 
 BUILD = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
 from pathlib import Path
 from executed.book import Book
 from executed.runner import run
