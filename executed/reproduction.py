@@ -115,7 +115,8 @@ def machine_list(results: dict[str, Result]) -> str:
     for result in results.values():
         for part, version in result.parts.items():
             if part.startswith("package ") or part == "python":
-                versions.setdefault(part.removeprefix("package "), set()).add(version)
+                name, _, plain = version.rpartition(" ")  # `sklearn` comes with "scikit-learn 1.9.1"
+                versions.setdefault(name or part.removeprefix("package "), set()).add(plain)
     days = sorted({time.strftime("%Y-%m-%d", time.gmtime(result.started)) for result in results.values()})
     lines = sorted({escaped(result.machine) for result in results.values()})
     lines.append(", ".join(f"{name} {' and '.join(sorted(found))}" for name, found in sorted(versions.items())))
