@@ -125,7 +125,7 @@ def test_the_map_names_its_axes(result: Any) -> None:
 @settings(deadline=None)
 @given(st.integers(-50, 50), st.integers(0, 100), widths)
 def test_one_matrix_moves_every_position_on(steps: int, p: int, d_model: int) -> None:
-    encoding = sinusoids(200, d_model)
+    encoding = sinusoids(201, d_model)
     p += 50
     torch.testing.assert_close(rotation(steps, d_model) @ encoding[p], encoding[p + steps], atol=1e-4, rtol=0)
 
