@@ -3,7 +3,7 @@
 import itertools
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -11,6 +11,7 @@ from mkdocs.livereload import LiveReloadServer
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from watchdog.observers.polling import PollingObserver
 
 from executed import mathematics
 from executed.book import SNIPPETS, BookError, find_root
@@ -33,6 +34,8 @@ class _Site:
     serving = False
     pool: "Pool | None" = None
     staged: Staged | None = None
+    converted: ClassVar[dict[str, tuple[object, dict[str, Any]]]] = {}
+    """Pages by name: what each was converted from, and what MkDocs made of it."""
 
 
 def on_startup(command: str, dirty: bool) -> None:
@@ -89,7 +92,16 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
     return _Site.staged.pages.get(page.file.src_uri)
 
 
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> None:
+    """While a writer waits, convert only pages that read otherwise than before."""
+    made_from, made = _Site.converted.get(page.file.src_uri, (None, {}))
+    if _Site.serving and made_from == (markdown, sorted(files.src_uris)):
+        page.render = lambda config, files: vars(page).update(made)  # type: ignore[method-assign]
+
+
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    made = {name: getattr(page, name, None) for name in ("content", "toc", "_title_from_render", "present_anchor_ids")}
+    _Site.converted[page.file.src_uri] = (page.markdown, sorted(files.src_uris)), made
     # MkDocs looks for anchors on headings and in raw HTML only; ours stand on code.
     page.present_anchor_ids = (page.present_anchor_ids or set()) | set(re.findall(r' id="([^"]+)"', content))
     try:
@@ -120,5 +132,11 @@ def _inlined(found: re.Match[str], number: int) -> str:
 
 def on_serve(server: LiveReloadServer, config: MkDocsConfig, builder: Any) -> LiveReloadServer:
     root = find_root(Path(config.config_file_path or ".").parent)
-    server.watch(str(root / SNIPPETS))
+    # MkDocs looks for saved files twice a second; a writer waits for that each time.
+    watched = [path for path in (config.docs_dir, config.config_file_path) if path]
+    for path in watched:
+        server.unwatch(path)
+    server.observer = PollingObserver(timeout=0.1)
+    for path in (*watched, str(root / SNIPPETS)):
+        server.watch(path)
     return server

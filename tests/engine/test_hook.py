@@ -144,7 +144,7 @@ def test_a_figure_is_part_of_the_page_with_its_alt_text_and_caption(write_book: 
 
 
 @contextmanager
-def served(root: Path) -> Iterator[Callable[[], str]]:
+def served(root: Path) -> Iterator[Callable[..., str]]:
     """`mkdocs serve` on a free port; gives a function that fetches the front page's text."""
     (root / "mkdocs.yml").write_text(CONFIG)
     with socket.socket() as probe:
@@ -156,9 +156,9 @@ def served(root: Path) -> Iterator[Callable[[], str]]:
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
 
-    def fetch() -> str:
+    def fetch(page: str = "") -> str:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=5) as answer:
                 return re.sub(r"<[^>]+>", "", answer.read().decode())
         except OSError:
             return ""
@@ -171,7 +171,7 @@ def served(root: Path) -> Iterator[Callable[[], str]]:
         log.close()
 
 
-def wait_for(fetch: Callable[[], str], text: str, seconds: float = 15) -> float:
+def wait_for(fetch: Callable[..., str], text: str, seconds: float = 15) -> float:
     begun = time.monotonic()
     while text not in (page := fetch()):
         assert time.monotonic() - begun < seconds, f"{text!r} did not show; the page says: {page[-1500:]}"
@@ -201,6 +201,22 @@ def test_serve_shows_an_edit_survives_a_failure_and_mends_without_a_restart(writ
         wait_for(fetch, "this is not Python")
         write_book({"a": GOOD})
         wait_for(fetch, "hello 42")
+
+
+def test_serve_keeps_the_pages_that_an_edit_does_not_touch_and_updates_those_it_does(write_book: WriteBook) -> None:
+    other = '# Other\n\n{{ example("a.one") }}\n\nOther has {{ a.one.x | num(2) }}.\n'
+    root = write_book({"a": GOOD}, {"index": "# A\n", "other": other, "third": "# Third\n\n## A part\n\nStays.\n"})
+    with served(root) as fetch:
+        wait_for(fetch, "Third", 30)
+        third = fetch("third/")
+        assert "Stays." in third
+        write_book({}, {"index": "# A\n\nAn edit.\n"})
+        wait_for(fetch, "An edit.")
+        assert "Other has 0.69." in fetch("other/")
+        assert fetch("third/").partition("livereload")[0] == third.partition("livereload")[0]
+        write_book({"a": GOOD.replace("0.687", "0.5")})
+        wait_for(lambda: fetch("other/"), "Other has 0.50.")
+        assert "An edit." in fetch()
 
 
 def test_serve_does_not_rebuild_by_itself(write_book: WriteBook) -> None:
