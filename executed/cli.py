@@ -22,16 +22,15 @@ def run_example(root: Path, arguments: argparse.Namespace) -> int:
     """Run one example, even if its result is up to date, and show what a reader would see."""
     book, store = Book.read(root), Store(root)
     name = _known(book, arguments.name)
+    example = book.examples[name]
     for need in {need for one in book.order([name]) for need in book.examples[one].options.needs}:
         try:
             fetch(need)
         except LookupError as error:
-            raise BookError(Problem(book.examples[name].path, book.examples[name].line, str(error))) from None
+            raise BookError(Problem(example.path, example.line, str(error))) from None
     outcomes = run(book, store, [name], force=[name])
     if name in outcomes.absent:
-        raise BookError(
-            Problem(book.examples[name].path, book.examples[name].line, f"{name} needs {outcomes.absent[name]}")
-        )
+        raise BookError(Problem(example.path, example.line, f"{name} needs {outcomes.absent[name]}"))
     if name in outcomes.failures:
         print(failure_text(outcomes.failures[name]), file=sys.stderr)
         return 1
@@ -59,9 +58,10 @@ def record(root: Path, arguments: argparse.Namespace) -> int:
     name = _known(book, arguments.name)
     if status := run_example(root, arguments):
         return status
-    result = store.load(name, Fingerprints(book).of(name).digest)
+    fingerprints = Fingerprints(book)
+    result = store.load(name, fingerprints.of(name).digest)
     assert result is not None
-    print(f"written: {store.write_record(result, Fingerprints(book).code(name)).relative_to(root)}")
+    print(f"written: {store.write_record(result, fingerprints.code(name)).relative_to(root)}")
     return 0
 
 

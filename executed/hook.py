@@ -95,13 +95,21 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> None:
     """While a writer waits, convert only pages that read otherwise than before."""
     made_from, made = _Site.converted.get(page.file.src_uri, (None, {}))
-    if _Site.serving and made_from == (markdown, sorted(files.src_uris)):
+    if _Site.serving and made_from == _made_from(markdown, config, files):
         page.render = lambda config, files: vars(page).update(made)  # type: ignore[method-assign]
 
 
+def _made_from(markdown: str | None, config: MkDocsConfig, files: Files) -> object:
+    """All that decides what MkDocs makes of a page: its text, the pages it may link to, and how Markdown is read."""
+    settings = (config.markdown_extensions, config.mdx_configs, config.use_directory_urls)
+    return markdown, sorted(files.src_uris), settings
+
+
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    made = {name: getattr(page, name, None) for name in ("content", "toc", "_title_from_render", "present_anchor_ids")}
-    _Site.converted[page.file.src_uri] = (page.markdown, sorted(files.src_uris)), made
+    if _Site.serving:
+        kept = ("content", "toc", "_title_from_render", "present_anchor_ids")
+        made = {name: getattr(page, name, None) for name in kept}
+        _Site.converted[page.file.src_uri] = _made_from(page.markdown, config, files), made
     # MkDocs looks for anchors on headings and in raw HTML only; ours stand on code.
     page.present_anchor_ids = (page.present_anchor_ids or set()) | set(re.findall(r' id="([^"]+)"', content))
     try:

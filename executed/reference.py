@@ -45,7 +45,10 @@ class ReferenceFigure:
 
     def verdict(self, value: Any) -> str:
         """`agrees` or `differs` for a value of ours."""
-        return AGREES if COMPARE[self.kind](self, value) else DIFFERS
+        try:
+            return AGREES if COMPARE[self.kind](self, value) else DIFFERS
+        except ValueError:  # of another shape than what was published
+            return DIFFERS
 
 
 def _pairs(published: Any, ours: Any) -> list[tuple[Any, Any]]:
@@ -60,13 +63,7 @@ def _pairs(published: Any, ours: Any) -> list[tuple[Any, Any]]:
 
 
 def _each(test: Callable[[ReferenceFigure, Any, Any], bool]) -> Callable[[ReferenceFigure, Any], bool]:
-    def compare(figure: ReferenceFigure, value: Any) -> bool:
-        try:
-            return all(test(figure, published, ours) for published, ours in _pairs(figure.published, value))
-        except ValueError:
-            return False
-
-    return compare
+    return lambda figure, value: all(test(figure, one, other) for one, other in _pairs(figure.published, value))
 
 
 def _equal(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
@@ -98,7 +95,7 @@ def _close(figure: ReferenceFigure, published: Any, ours: Any) -> bool:
 
 def _all_close(figure: ReferenceFigure, ours: Any) -> bool:
     if isinstance(figure.tol, list):
-        for one, other, tolerance in zip(figure.published, ours, figure.tol, strict=False):
+        for one, other, tolerance in zip(figure.published, ours, figure.tol, strict=True):
             seeds = other if isinstance(other, list) else [other]  # a range over seeds: both its ends
             if any(abs(value - float(one)) > tolerance for value in seeds):
                 return False
@@ -112,7 +109,7 @@ COMPARE: dict[str, Callable[[ReferenceFigure, Any], bool]] = {
     "curve": _curve,
     "order": _each(_same_order),
     "within": lambda figure, ours: all(
-        low <= one <= high for one, (low, high) in zip(figure.published, ours, strict=False)
+        low <= one <= high for one, (low, high) in zip(figure.published, ours, strict=True)
     ),
     "shape": lambda figure, ours: ours is True,
     "hub": _each(_close),

@@ -156,10 +156,9 @@ class Run:
         recorded = [need for need in example.needs if need in known and not known[need].pickled]
         if not lacks and not recorded:
             return False
-        record = self.store.record(name)
         if stored := self._look(name):
             self.outcomes.results[name] = stored
-        elif record:
+        elif record := self.store.record(name):
             code, self.outcomes.results[name] = record
             if code != self.fingerprints.code(name):
                 self.outcomes.outdated.append(name)
