@@ -275,7 +275,8 @@ class _Expansion:
             file = f"{result.name}-{number}.svg"
             self.page.figures[file] = result.figures[number - 1]
             target = posixpath.relpath(f"docs/figures/{file}", posixpath.dirname(self.page.path))
-            title = f' "{escaped(caption)}"' if caption else ""
+            # Python-Markdown may take an apostrophe in a title for its other kind of quotation mark.
+            title = f' "{escaped(caption)}"'.replace("'", "&#39;") if caption else ""
             blocks.append(f"![{escaped(alt)}]({target}{title})")
         return "\n\n".join(blocks)
 

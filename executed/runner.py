@@ -59,6 +59,9 @@ class Progress:
         self.running: dict[str, float] = {}
         self.ended = 0
 
+    def waits(self) -> None:
+        print("  another process runs examples of this book; waiting for it", file=self.stream, flush=True)
+
     def started(self, name: str) -> None:
         self.running[name] = time.monotonic()
 
@@ -106,7 +109,15 @@ class Run:
 
     def all(self, names: Iterable[str]) -> Outcomes:
         order = [name for name in self.book.order(names) if not self._replaced(name)]
-        stale = self._stale(order)
+        if not self._stale(order):
+            return self.outcomes
+        if self.force:  # a person waits for just these
+            return self._bring(order)
+        with self.store.turn(self.progress.waits):
+            return self._bring(order)
+
+    def _bring(self, order: list[str]) -> Outcomes:
+        stale = self._stale(order)  # once more: another run may have brought some by now
         self.expect(self._preload(stale))
         pending = sorted(stale, key=self._urgency(order, stale), reverse=True)
         running: dict[Future[Ended], tuple[str, Path]] = {}
@@ -170,13 +181,14 @@ class Run:
         return look(self.book, self.store, name, self.fingerprints.of(name), self.outcomes.results)[0]
 
     def _urgency(self, order: list[str], stale: set[str]) -> Callable[[str], float]:
-        """Seconds until the last example that waits for this one can end, as far as past runs tell."""
+        """Seconds until the last example that waits for this one can end, as far as past runs and time limits tell."""
         urgency: dict[str, float] = {}
         for name in reversed(order):
             if name in stale:
                 known = self.store.newest(name)
                 after = [urgency[other] for other in stale if name in self.book.examples[other].needs]
-                urgency[name] = (known.seconds if known else 1.0) + max(after, default=0.0)
+                likely = known.seconds if known else self.book.examples[name].options.timeout
+                urgency[name] = likely + max(after, default=0.0)
         return lambda name: urgency[name]
 
     def _ready(self, pending: list[str], running: list[str]) -> list[str]:

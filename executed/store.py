@@ -11,10 +11,13 @@ import pickle
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from executed.capture import visible
 from executed.statements import sha
@@ -218,6 +221,23 @@ class Store:
         if not (ignore := self.folder / ".gitignore").exists():
             ignore.write_text("*\n", "utf-8")
         return folder
+
+    @contextmanager
+    def turn(self, waiting: Callable[[], None]) -> Iterator[None]:
+        """One run of the book at a time: two would do the same work twice, and disturb each other's timings.
+
+        `waiting` is called if another one is at it. The lock goes with its process, however that ends.
+        """
+        lock = FileLock(self._work_folder().with_name("lock"))
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            waiting()
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def collect(self, keep: set[tuple[str, str]]) -> Iterator[Path]:
         """Delete every entry that is not in `keep` (name, fingerprint) and leftovers of runs that were killed."""

@@ -768,7 +768,7 @@ FILLED = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.lists(FILLED, min_size=1, max_size=6), min_size=2, max_size=3), st.randoms(use_true_random=False))
 def test_no_random_book_goes_stale(
     write_book: WriteBook, modules: list[list[tuple[str, dict[str, object]]]], random: Random

@@ -718,6 +718,7 @@ TEXTS = [
     "`code` *em* **b** _u_",
     "(paren) )(",
     "it's",
+    "'",
     "\\ back \\\\",
     "{: .x } {{",
     "https://x.y/z",

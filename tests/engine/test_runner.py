@@ -354,11 +354,14 @@ def test_an_interrupted_build_leaves_no_process_and_keeps_what_had_finished(
     assert run(book, Store(root), ["a.one"], progress=Progress(io.StringIO())).ran == []
 
 
-def test_two_builds_at_once_do_no_harm(write_book: Callable[..., Path]) -> None:
+def test_builds_at_once_do_no_harm_and_share_the_work(write_book: Callable[..., Path]) -> None:
     body = "import time\ntime.sleep(0.2)\nprint('x' * 10000)\nreturn {'big': list(range(1000))}"
     root = write_book({f"m{n}": snippet(body) for n in range(4)})
-    builds = [subprocess.Popen([sys.executable, "-c", BUILD, str(root)], stderr=subprocess.DEVNULL) for _ in range(3)]
-    assert [build.wait(60) for build in builds] == [0, 0, 0]
+    command = [sys.executable, "-c", BUILD, str(root)]
+    builds = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [build.communicate(timeout=60)[1] for build in builds]
+    assert [build.returncode for build in builds] == [0, 0, 0]
+    assert sum(text.count(" left\n") for text in said) == 4
     outcomes = ran(root)
     assert outcomes.ran == []
     assert all(len(result.text) == 10000 for result in outcomes.results.values())
@@ -373,3 +376,11 @@ def test_progress_says_which_example_how_long_and_how_many_are_left(write_book: 
     assert len(lines) == 2
     assert lines[0].endswith(" s, 1 left")
     assert any(line.startswith("  FAILED b.one") for line in lines)
+
+
+def test_what_may_take_longest_starts_first_where_nothing_is_known(write_book: Callable[..., Path]) -> None:
+    lines = ["from executed import example"]
+    for name, limit in ("short", 10), ("long", 300), ("usual", 60):
+        lines += [f"@example(timeout={limit})", f"def {name}():", f"    print({name!r})"]
+    book = Book.read(write_book({"a": "\n".join(lines)}))
+    assert run(book, Store(book.root), book.examples, workers=1).ran == ["a.long", "a.usual", "a.short"]
