@@ -591,6 +591,27 @@ def four_more() -> Values:
 
 
 @example
+def norm_before_or_after() -> Values:
+    """Find where the norms stand: a post-LN block puts out vectors that are normalised."""
+    from transformers import AutoModel, BertConfig, GPT2Config, LlamaConfig, RobertaConfig
+
+    torch.manual_seed(0)
+    small: dict[str, Any] = {"vocab_size": 50, "hidden_size": 32}
+    small |= {"num_attention_heads": 2, "num_hidden_layers": 2}
+    small |= {"bos_token_id": 0, "eos_token_id": 0}
+    spreads: Values = {}
+    print("spread of what the first block puts out")
+    for family in (BertConfig, RobertaConfig, GPT2Config, LlamaConfig):
+        model = AutoModel.from_config(family(**small)).eval()  # untrained
+        tokens = torch.randint(2, 50, (4, 10))  # (batch, T)
+        states = model(tokens, output_hidden_states=True).hidden_states
+        spread = states[1].std(-1, correction=0)  # (batch, T)
+        spreads[model.config.model_type] = [spread.min(), spread.max()]
+        print(f"{model.config.model_type:8} {spread.min():.2f} to {spread.max():.2f}")
+    return spreads
+
+
+@example
 def long_input() -> Values:
     """The score matrices of a model of PhoBERT's shape, if it could read a whole report."""
     from transformers import RobertaConfig

@@ -227,6 +227,38 @@ def parity() -> Values:
 
 
 @example
+def token_types() -> Values:
+    """The table of token types, in BERT and in PhoBERT, and what its one row does."""
+    counts = {}
+    models = {
+        "BERT": (hf.BertModel, hf.BertConfig()),
+        "PhoBERT": (hf.RobertaModel, phobert_config()),
+    }
+    for name, (build, config) in models.items():
+        with torch.device("meta"):
+            counts[name] = count(build(config).embeddings, "token_type")
+        print(f"{name:8} rows: {config.type_vocab_size}  parameters: {counts[name]:,}")
+
+    torch.manual_seed(0)
+    config = phobert_config(vocab_size=1000, num_hidden_layers=2)
+    model = hf.RobertaModel(config).eval()
+    ids = torch.randint(4, 1000, (2, 12))  # (batch, T)
+    with torch.no_grad():
+        before = model(ids).last_hidden_state
+        row = model.embeddings.token_type_embeddings.weight[0]
+        model.embeddings.word_embeddings.weight += row  # to every word
+        row.zero_()
+        change = (model(ids).last_hidden_state - before).abs().max()
+    print(f"moved to the word table: change {change:.0e}")
+    return {
+        "bert": counts["BERT"],
+        "phobert": counts["PhoBERT"],
+        "change": change,
+        "size": before.abs().mean(),
+    }
+
+
+@example
 def position_rows() -> Values:
     """Which row of the position table each token gets."""
     config = phobert_config(hidden_size=24, intermediate_size=96, vocab_size=100)

@@ -410,3 +410,18 @@ def chance_by_hand() -> Values:
     chance = 1 / 8 + 7 / 8 * 1 / 10
     print(f"counted {counted:.2%}, derived {chance:.2%}")
     return {"counted": counted, "derived": chance}
+
+
+@example
+def with_neighbours(over_thousands: Values) -> Values:
+    """How often the top key holds the target or its neighbour, against chance."""
+    torch.manual_seed(0)
+    digits, _ = sample(5000)
+    random_keys = torch.rand(5000, 8, 8)  # (batch, T, T): any key may be the largest
+    chance = near_target(random_keys, digits).float().mean().item()
+
+    print("top key holds the target or a neighbour:")
+    for name, (low, high) in over_thousands["near"].items():
+        print(f"{name:14} {low:5.1%} to {high:.1%}")
+    print(f"{'a random key':14} {chance:5.1%}")
+    return {**over_thousands["near"], "chance": chance}

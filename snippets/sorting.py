@@ -501,6 +501,7 @@ def first_loss() -> Values:
     print(f"{'ln 10':13}  {math.log(10):10.2f}")
     return {
         "scaled": [min(losses["times sqrt(d)"]), max(losses["times sqrt(d)"])],
+        "times_ln_10": [pick(losses["times sqrt(d)"]) / math.log(10) for pick in (min, max)],
         "plain": [min(losses["no factor"]), max(losses["no factor"])],
         "spread_scaled": sizes["times sqrt(d)"],
         "spread_plain": sizes["no factor"],

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModel, BertConfig, GPT2Config, LlamaConfig, RobertaConfig, T5Config
+from transformers import AutoModel, BertConfig, GPT2Config, LlamaConfig, RobertaConfig, T5Config, XLMRobertaConfig
 
-from snippets.in_practice import BAD, GOOD, ReviewReader, clause, describe, parity, repeating, reviews
+from snippets.in_practice import BAD, GOOD, THINGS, ReviewReader, clause, describe, parity, repeating, reviews
 from snippets.multi_head import MultiHeadAttention
+from snippets.sorting import EncoderBlock
 
 
 def test_boosting_does_not_win_and_the_transformer_is_no_better_and_dear(result: Any) -> None:
@@ -43,6 +44,11 @@ def test_a_plain_review_agrees_with_itself_and_a_turning_one_holds_one_clause_ea
     texts, labels = reviews(2000, True, 0)
     assert all("nhưng" in text or "mặc dù" in text for text in texts)
     assert labels.float().mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_six_things_have_eight_words_of_praise_and_eight_of_blame() -> None:
+    assert (len(set(THINGS)), len(set(GOOD)), len(set(BAD))) == (6, 8, 8)
+    assert not set(GOOD) & set(BAD)
 
 
 @pytest.mark.parametrize("good", [True, False])
@@ -189,6 +195,56 @@ def test_phobert_base_has_the_published_parameters(result: Any) -> None:
     assert found["d_k"] == 64
     assert found["parameters"]["embeddings"] == 49_353_216
     assert found["parameters"]["rest"] == 768**2 + 768
+
+
+def test_a_post_ln_block_puts_out_spread_one_and_a_pre_ln_block_does_not(result: Any) -> None:
+    spreads = result("in_practice.norm_before_or_after").values
+    for family in ("bert", "roberta"):
+        assert spreads[family] == pytest.approx([1, 1], abs=1e-3)
+    for family in ("gpt2", "llama"):
+        assert spreads[family][1] < 0.5
+    torch.manual_seed(0)
+    for norm_last in (True, False):  # the same with blocks of our own, whatever goes in
+        spread = EncoderBlock(32, 4, norm_last)(5 + 3 * torch.randn(4, 10, 32))[0].std(-1, correction=0)
+        assert torch.allclose(spread, torch.ones(4, 10), atol=1e-3) == norm_last
+
+
+@pytest.mark.parametrize("family", [RobertaConfig, XLMRobertaConfig])
+def test_roberta_and_its_relatives_lose_two_rows_of_the_position_table(family: Any) -> None:
+    small = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1}
+    config = family(**small, intermediate_size=32, max_position_embeddings=12, pad_token_id=1)
+    model = AutoModel.from_config(config).eval()
+    usable = 12 - (config.pad_token_id + 1)
+    assert model(torch.full((1, usable), 7)).last_hidden_state.shape == (1, 10, 16)
+    with pytest.raises((IndexError, RuntimeError)):
+        model(torch.full((1, usable + 1), 7))
+
+
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_training_keeps_the_scores_of_every_layer_and_inference_of_none(layers: int) -> None:
+    blocks = [EncoderBlock(16, 2) for _ in range(layers)]
+    kept: list[torch.Tensor] = []
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor)
+        return tensor
+
+    def run(x: torch.Tensor) -> int:
+        kept.clear()
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            for block in blocks:
+                x, _ = block(x)
+        return len({tensor.data_ptr() for tensor in kept if tensor.shape[-2:] == (9, 9)})
+
+    assert run(torch.randn(1, 9, 16)) == layers
+    with torch.no_grad():
+        assert run(torch.randn(1, 9, 16)) == 0
+
+
+def test_inference_holds_one_layer_at_a_time(result: Any) -> None:
+    values = result("cost.layers_and_batch").values
+    assert values["inference_layers"] < 1.5
+    assert values["each_layer"] > 0.9
 
 
 def test_a_path_does_as_well_as_an_object(tmp_path: Path) -> None:

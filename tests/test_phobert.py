@@ -187,6 +187,48 @@ def test_the_layer_norm_comes_after_the_sum() -> None:
     torch.testing.assert_close(output.var(-1, correction=0), torch.ones(1, 5), atol=1e-3, rtol=0)
 
 
+def test_phobert_has_one_row_of_token_types_and_bert_two(result: Any) -> None:
+    values = result("phobert.token_types").values
+    assert (phobert_config().type_vocab_size, hf.BertConfig().type_vocab_size) == (1, 2)
+    assert values["phobert"] == 768
+    assert values["bert"] == 2 * 768
+    other = result("phobert.parameters").values["parts"]["other embeddings"]
+    assert other == (258 + 1 + 2) * 768  # positions, token types, a LayerNorm
+
+
+def test_the_row_can_be_moved_into_the_word_table_but_not_left_out(result: Any) -> None:
+    values = result("phobert.token_types").values
+    assert values["change"] < 1e-5 < 0.1 < values["size"]
+    torch.manual_seed(0)
+    model = hf.RobertaModel(phobert_config(hidden_size=24, intermediate_size=96, vocab_size=50)).eval()
+    ids = torch.randint(4, 50, (1, 6))
+    with torch.no_grad():
+        before = model(ids).last_hidden_state
+        model.embeddings.token_type_embeddings.weight.zero_()
+        assert (model(ids).last_hidden_state - before).abs().max() > 1e-3
+
+
+def test_our_two_functions_read_every_parameter_but_the_poolers() -> None:
+    torch.manual_seed(0)
+    model: Any = hf.RobertaModel(phobert_config(hidden_size=24, intermediate_size=96, vocab_size=50)).eval()
+    ours, _ = phobert.phobert_by_hand(model, torch.randint(4, 50, (1, 6)))
+    ours.square().sum().backward()
+    unread = {name for name, parameter in model.named_parameters() if parameter.grad is None}
+    assert unread == {"pooler.dense.weight", "pooler.dense.bias"}
+
+
+def test_the_mask_for_padding_and_dropout_are_not_in_our_two_functions() -> None:
+    torch.manual_seed(0)
+    model = hf.RobertaModel(phobert_config(hidden_size=24, intermediate_size=96, vocab_size=50)).eval()
+    ids = torch.tensor([[0, 11, 12, 2, 7, 7]])
+    with torch.no_grad():
+        ours, _ = phobert.phobert_by_hand(model, ids)
+        torch.testing.assert_close(ours, model(ids).last_hidden_state)
+        hidden = torch.tensor([[1, 1, 1, 1, 0, 0]])
+        assert (model(ids, attention_mask=hidden).last_hidden_state - ours).abs().max() > 1e-3
+        assert (model.train()(ids).last_hidden_state - ours).abs().max() > 1e-3
+
+
 # Why 258 rows hold 256 tokens
 
 

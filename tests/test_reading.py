@@ -89,6 +89,21 @@ def test_with_neighbours_counted_an_untrained_model_reaches_more_too(result: Any
     assert values["near"]["mended"][0] > 1.5 * values["near"]["untrained"][1]
 
 
+def test_a_random_key_or_an_untrained_model_often_hits_a_neighbour(result: Any) -> None:
+    values = result("reading.with_neighbours").values
+    near = result("reading.over_thousands").values["near"]
+    assert {name: values[name] for name in near} == near
+    torch.manual_seed(1)  # chance once more, by another way: a random digit of the input
+    digits, ordered = sample(20_000)
+    looked = digits.gather(1, torch.randint(8, digits.shape))
+    places = torch.arange(8)
+    hits = [looked == ordered[:, (places + step).clamp(0, 7)] for step in (-1, 0, 1)]
+    assert values["chance"] == pytest.approx(torch.stack(hits).any(dim=0).float().mean().item(), abs=0.01)
+    assert values["chance"] > 1.5 * result("reading.over_thousands").values["chance"]
+    assert values["untrained"][1] < values["chance"] + 0.05
+    assert values["mended"][0] > 1.8 * values["chance"]
+
+
 def test_rows_that_look_elsewhere_are_right_as_well(result: Any) -> None:
     values = result("reading.when_it_looks_elsewhere").values
     assert values["rows"] > 1000
