@@ -5,15 +5,16 @@ import itertools
 import posixpath
 import re
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from executed.book import Book, Example, Problem, nearest
 from executed.citations import CITATION, Bibliography, cited_keys
+from executed.commit import Commit
 from executed.markup import Directive, Stretch, directives, escaped, fenced, parts
 from executed.numbers import DEFAULT_DIGITS, FILTERS, formatted, listed
+from executed.provenance import made_block, record_line, timing_line
 from executed.store import Failure, Outcomes, Result, failure_text
 
 BLOCKS = {"code": (), "example": ("alt", "caption"), "output": (), "figure": ("alt", "caption", "number")}
@@ -48,11 +49,14 @@ class Renderer:
         book: Book,
         outcomes: Outcomes,
         generated: dict[str, Generated] | None = None,
+        commit: Commit | None = None,
     ) -> None:
+        """With a commit, each result is followed by how it was made."""
         self.book, self.results, self.failures = book, outcomes.results, outcomes.failures
         self.absent, self.outdated = outcomes.absent, outcomes.outdated
         self.generated = generated or {}
         self.bibliography = Bibliography(book.root)
+        self.commit = commit
         self.shown_in: dict[str, list[str]] = {}
 
     def find_examples(self, pages: list[Page]) -> None:
@@ -199,17 +203,21 @@ class _Expansion:
         if word == "output":
             if not result.text:
                 raise _Trouble(f"{name} prints nothing")
-            return fenced(result.text, ".text .output")
-        if word == "figure":
+            blocks = [fenced(result.text, ".text .output")]
+        elif word == "figure":
             number = options.get("number", 1)
             if number not in numbers or isinstance(number, bool):
                 raise _Trouble(f"{name} draws {len(numbers)} figure(s), and figure {number} is asked for")
-            return self.figures(result, options, [number])
-        blocks = [self._needs_line(example), self._python(name, example.body or "pass")]
-        blocks += [fenced(result.text, ".text .output")] if result.text else []
-        blocks += [self.figures(result, options, numbers)] if numbers or options else []
+            blocks = [self.figures(result, options, [number])]
+        else:
+            blocks = [self._needs_line(example), self._python(name, example.body or "pass")]
+            blocks += [fenced(result.text, ".text .output")] if result.text else []
+            blocks += [self.figures(result, options, numbers)] if numbers or options else []
         blocks += [timing_line(result, example, self.language)] if example.options.varies else []
         blocks += [record_line(result, name in self.renderer.outdated, self.language)] if result.recorded else []
+        if self.renderer.commit:
+            lines = self.book.modules[example.module].definitions[example.function]
+            blocks.append(made_block(result, example, lines, self.renderer.commit, self.language))
         return "\n\n".join(filter(None, blocks))
 
     def code(self, name: str) -> str:
@@ -426,18 +434,3 @@ def absence_block(name: str, lacks: str, language: str) -> str:
     }.get(language, ("Not run here", "This example needs {}. To run it, in a clone of this book's repository:"))
     command = fenced(f"executed run {name}", ".sh")
     return f'!!! not-run "{title}"\n' + textwrap.indent(f"{words.format(escaped(lacks))}\n\n{command}", "    ")
-
-
-def timing_line(result: Result, example: Example, language: str) -> str:
-    """Says of a timing on which machine it was taken, with how many threads: without that its digits mean nothing."""
-    words = {"vi": "Đo trên {}, số luồng: {}. Mỗi lần chạy cho những chữ số khác."}
-    said = words.get(language, "Measured on {}, threads: {}. The digits differ from run to run.")
-    return f"{said.format(escaped(result.machine), example.options.threads)}\n{{: .recorded }}"
-
-
-def record_line(result: Result, outdated: bool, language: str) -> str:
-    """Says of a recorded result that it was not made by this build, and when and where it was."""
-    day = time.strftime("%Y-%m-%d", time.gmtime(result.started))
-    words = {"vi": "Kết quả ghi lại ngày {} trên {}."}.get(language, "Recorded on {} on {}, not run by this build.")
-    note = {"vi": " Mã đã thay đổi từ đó."}.get(language, " The code has changed since.") if outdated else ""
-    return f"{words.format(day, escaped(result.machine))}{note}\n{{: .recorded }}"

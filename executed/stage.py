@@ -6,6 +6,7 @@ from pathlib import Path
 
 from executed import lint, reference, reproduction
 from executed.book import Book, BookError, Problem
+from executed.commit import Commit
 from executed.markup import fenced
 from executed.pool import Pool
 from executed.render import Page, Renderer
@@ -52,7 +53,8 @@ def stage(
 
 def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
     """Render chapters with the results there are."""
-    renderer = Renderer(book, outcomes, reproduction.directives(book, outcomes.results, pages))
+    generated = reproduction.directives(book, outcomes.results, pages)
+    renderer = Renderer(book, outcomes, generated, Commit.of(book.root))
     renderer.find_examples(pages)
     staged = Staged({}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
     for page in pages:

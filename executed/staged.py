@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from executed.book import SNIPPETS, Problem
+from executed.commit import head
 from executed.fingerprint import file_digest
 from executed.outside import missing
 from executed.reach import version
@@ -102,7 +103,7 @@ def sources(root: Path) -> str:
 
 def inputs(root: Path, packages: list[str], read: list[str], entries: list[str], outside: list[str]) -> str:
     """A hash of all that a staged book is made of: its sources, packages, files read, and stored results."""
-    parts = [sources(root), platform.python_version(), platform.platform()]
+    parts = [sources(root), platform.python_version(), platform.platform(), head(root)]
     parts += [f"{name} {version(name)}" for name in (*packages, *RENDERERS)]
     parts += [f"{path} {file_digest(root, path)}" for path in read]
     parts += [f"{need} {missing(need)}" for need in outside]

@@ -17,6 +17,7 @@ from mkdocs.utils.meta import get_data
 
 from executed.book import Book
 from executed.capture import readable, visible
+from executed.commit import Commit
 from executed.hook import FIGURE
 from executed.markup import directives, escaped, fenced
 from executed.render import Page, Renderer, failure_block
@@ -122,6 +123,7 @@ def show(write_book: Callable[..., Path]) -> Show:
         path: str = "docs/page.md",
         failures: tuple[Failure, ...] = (),
         others: tuple[Page, ...] = (),
+        commit: Commit | None = None,
     ) -> Page:
         results = {name: result(name, values=VALUES) for name in book.examples}
         results["tokens.shown"] = result(
@@ -130,7 +132,7 @@ def show(write_book: Callable[..., Path]) -> Show:
         failed = {failure.name: failure for failure in failures}
         generated = {"machine": lambda language, link: f"| {language} |\n| --- |\n| x |"}
         kept = {name: one for name, one in results.items() if name not in failed}
-        renderer = Renderer(book, Outcomes(kept, failed), generated)
+        renderer = Renderer(book, Outcomes(kept, failed), generated, commit)
         page = Page(path, source)
         renderer.find_examples([*others, page])
         renderer.render(page, language)
@@ -226,6 +228,19 @@ def test_every_block_directive_works_in_every_container(show: Show, before: str,
     assert inside.select_one("pre, img, table") is not None
     assert "{{" not in soup.get_text()
     assert "```" not in re.sub(r"(?s)at the margin.*?\"\"\"", "", soup.get_text())
+
+
+@pytest.mark.parametrize("before", CONTAINERS.values(), ids=CONTAINERS)
+@pytest.mark.parametrize("directive", ["example", "figure", "output"])
+def test_how_a_result_was_made_is_folded_away_where_the_result_stands(show: Show, before: str, directive: str) -> None:
+    alt = "" if directive == "output" else ', alt="A picture"'
+    page = show(f'Before.\n\n{before}{{{{ {directive}("tokens.shown"{alt}) }}}}\n', "printed", 1, commit=Commit())
+    assert not page.problems
+    [made] = html(page.text).select("details.made")
+    assert "tokens.shown ran on" in made.get_text()
+    depth = before.count("!!!") + before.count("???") + before.count("===") + before.count("item")
+    inside = [*made.find_parents(class_=["admonition", "question", "tabbed-block"]), *made.find_parents("li")]
+    assert len(inside) == depth
 
 
 def test_text_directly_before_and_after_a_block_stays_a_paragraph_of_its_own(show: Show) -> None:
