@@ -1,4 +1,4 @@
-"""The engine from a terminal: `executed run`, `status`, `check`, `stage` and `gc`."""
+"""The engine from a terminal: `executed run`, `record`, `status`, `check`, `verify`, `stage` and `gc`."""
 
 import argparse
 import json
@@ -16,6 +16,7 @@ from executed.runner import look, run
 from executed.stage import stage
 from executed.staged import Staged
 from executed.store import Result, Store, failure_text
+from executed.verify import verify
 
 
 def run_example(root: Path, arguments: argparse.Namespace) -> int:
@@ -96,6 +97,19 @@ def check(root: Path, arguments: argparse.Namespace) -> int:
     return _complain([*staged.report(), *map(str, staged.strict)], staged)
 
 
+def verify_book(root: Path, arguments: argparse.Namespace) -> int:
+    """Run everything (or the examples named) again in fresh processes, and compare with what is stored."""
+    book, store = Book.read(root), Store(root)
+    names = [_known(book, name) for name in arguments.names] or list(book.examples)
+    verdicts = list(verify(book, store, names))
+    differing = [verdict for verdict in verdicts if verdict.differences]
+    print(*differing, sep="\n\n", end="\n\n" if differing else "")
+    varying = [verdict.name for verdict in verdicts if book.examples[verdict.name].options.varies]
+    print(f"{len(verdicts) - len(differing)} of {len(verdicts)} examples came out as stored", end="")
+    print(f"; {len(varying)} of them vary, and only their shape is compared: {', '.join(varying)}" if varying else "")
+    return 1 if differing else 0
+
+
 def write_stage(root: Path, arguments: argparse.Namespace) -> int:
     """Write the finished Markdown and figures into a folder, for any site generator."""
     staged = stage(root)
@@ -148,6 +162,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, argparse.Namespace], int], Sequence[st
     "record": (record, ["name"]),
     "status": (status, []),
     "check": (check, []),
+    "verify": (verify_book, ["names*"]),
     "stage": (write_stage, ["folder"]),
     "gc": (gc, []),
 }
@@ -159,7 +174,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for name, (function, positionals) in COMMANDS.items():
         command = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         for positional in positionals:
-            command.add_argument(positional)
+            command.add_argument(positional.rstrip("*"), nargs="*" if positional.endswith("*") else None)
     arguments = parser.parse_args(words)
     try:
         return COMMANDS[arguments.command][0](find_root(Path.cwd()), arguments)

@@ -1,5 +1,6 @@
 """Processes for jobs: the fork server's client side, time limits, and no process left behind."""
 
+import json
 import os
 import queue
 import signal
@@ -36,7 +37,7 @@ def _environment() -> dict[str, str]:
 
 def run_apart(folder: Path, timeout: float) -> Ended:
     """Run one job in a fresh interpreter: where there is no fork, and for executors on other machines."""
-    root = folder.parents[2]
+    root = json.loads((folder / "job.json").read_text("utf-8"))["root"]
     process = subprocess.Popen(
         [sys.executable, "-m", "executed.worker", "run", str(folder)],
         cwd=root,

@@ -119,11 +119,11 @@ def failure_text(failure: Failure) -> str:
 
 
 class Store:
-    """The folder of results of the repository at `root`."""
+    """The folder of results of the repository at `root`, or another folder for the same."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, folder: Path | None = None) -> None:
         self.root = root
-        self.folder = root / FOLDER
+        self.folder = folder or root / FOLDER
 
     def load(self, name: str, fingerprint: str) -> Result | None:
         """The result stored for this fingerprint, or None: missing, damaged and half-written look the same."""
