@@ -83,7 +83,9 @@ def directives(source: str, path: str, problems: list[Problem]) -> Iterator[Dire
 def parts(source: str, path: str) -> tuple[tuple[Stretch | Directive, ...], tuple[Problem, ...]]:
     """A chapter cut into prose, code and directives, and what is wrong with it."""
     reader = _Reader(source, path)
-    reader.read()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about backslashes in the texts of directives
+        reader.read()
     return tuple(reader.parts), tuple(reader.problems)
 
 
@@ -192,9 +194,7 @@ class _Reader:
 
 def _expression(text: str) -> ast.expr | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about backslashes in texts
-            return ast.parse(f"({text}\n)", mode="eval").body
+        return ast.parse(f"({text}\n)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # ValueError: a null byte
         return None
 

@@ -4,6 +4,7 @@ import decimal
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from babel.numbers import format_decimal, format_percent
@@ -21,6 +22,7 @@ def _rounded(value: Number, digits: int) -> Decimal:
     return EXACT.add(EXACT.quantize(Decimal(value), Decimal(1).scaleb(-digits)), Decimal(0))
 
 
+@lru_cache(maxsize=4096)
 def _written(form: Callable[..., str], value: Decimal, digits: int, unit: str, language: str) -> str:
     with decimal.localcontext(EXACT):
         pattern = "#,##0" + ("." + "0" * digits if digits else "") + unit
