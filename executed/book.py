@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from executed.outside import mistake
@@ -231,6 +231,9 @@ class Module:
             else:
                 self._problem(decorator, f"@example has no option {name}{nearest(name, [*PLAIN_OPTIONS, 'raises'])}")
         chosen = Options(**options)  # type: ignore[arg-type]
+        for file in chosen.files:
+            if (path := PureWindowsPath(file)).anchor or ".." in path.parts:
+                self._problem(decorator, f"files={file!r} leads out of the repository: name a path inside it")
         for wrong in filter(None, map(mistake, chosen.needs)):
             self._problem(decorator, wrong)
         if chosen.threads > 1 and not chosen.alone:

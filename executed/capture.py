@@ -35,7 +35,7 @@ def _overwritten(line: str) -> str:
     if line.isprintable():
         return line.rstrip()
     shown: list[str] = []
-    column = 0
+    column = blank = 0  # all before `blank` is blank
     for character in line:
         if character == "\r":
             column = 0
@@ -46,12 +46,15 @@ def _overwritten(line: str) -> str:
         elif character == ERASED["0"]:
             del shown[column:]
         elif character == ERASED["1"]:
-            shown[: column + 1] = " " * min(column + 1, len(shown))
+            end = max(blank, min(column + 1, len(shown)))
+            shown[blank:end] = " " * (end - blank)
+            blank = end
         elif character == ERASED["2"]:
             shown.clear()
         elif character != "\ufeff":  # a byte order mark shows nothing
             shown += " " * (column - len(shown))
             shown[column : column + 1] = [character]
+            blank = min(blank, column)
             column += 1
     return visible("".join(shown)).rstrip()
 
@@ -62,8 +65,9 @@ def visible(text: str) -> str:
 
 
 def _visible(character: str) -> str:
-    # Joiners are format characters that scripts and emoji need.
-    if character in "\t\n\u200c\u200d" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+    # Joiners are format characters that scripts and emoji need. No text may hold the last two of each plane.
+    steers = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") or ord(character) & 0xFFFE == 0xFFFE
+    if character in "\t\n\u200c\u200d" or not steers:
         return character
     return chr(0x2400 + ord(character)) if ord(character) < 32 else "\ufffd"
 
@@ -135,7 +139,7 @@ def open_figures() -> list[str]:
 
 def page_svg(svg: str, prefix: str) -> str:
     """An SVG of matplotlib's, made to be part of a page: it takes the page's colour and font, its ids are its own."""
-    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"[^\n -~]+", lambda found: visible(found[0]), svg[svg.index("<svg") :])
     # The style element would count for the whole page, comments repeat the labels.
     styles = re.findall(r"<style[^>]*>\*\{(.*?)\}</style>", svg)
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.S)

@@ -34,6 +34,7 @@ class Source:
     people: list[str]
     families: list[str]
     fields: dict[str, str]
+    line: int
 
 
 @lru_cache(maxsize=4)
@@ -47,7 +48,7 @@ def _sources(text: str) -> dict[str, Source]:
         found = {}
         for key, entry in entries.items():
             place = max(text.find(f"{{{key},"), 0)
-            found[key] = _source(entry)
+            found[key] = _source(entry, text.count("\n", 0, place) + 1)
             for name in {"title", "year"} - found[key].fields.keys():
                 raise PybtexError(f"{key} has no {name}")
         return found
@@ -56,7 +57,7 @@ def _sources(text: str) -> dict[str, Source]:
         raise BookError(Problem(BIBLIOGRAPHY, line, f"this is no good BibTeX: {error}")) from error
 
 
-def _source(entry: "Entry") -> Source:
+def _source(entry: "Entry", line: int) -> Source:
     people = entry.persons.get("author") or entry.persons.get("editor") or []
     names = [
         (*person.first_names, *person.middle_names, *person.prelast_names, *person.last_names, *person.lineage_names)
@@ -67,6 +68,7 @@ def _source(entry: "Entry") -> Source:
         [_plain(" ".join(name)) for name in names],
         [_plain(" ".join((*person.prelast_names, *person.last_names))) for person in people],
         fields,
+        line,
     )
 
 
@@ -88,6 +90,10 @@ class Bibliography:
 
     def _all(self) -> dict[str, Source]:
         return _sources(self.file.read_bytes().decode("utf-8", "replace") if self.file.exists() else "")
+
+    def lines(self) -> dict[str, int]:
+        """The line of each entry."""
+        return {key: source.line for key, source in self._all().items()}
 
     def nearest(self, key: str) -> str:
         return nearest(key, self._all())

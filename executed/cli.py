@@ -1,6 +1,7 @@
 """The engine from a terminal: `executed run`, `record`, `status`, `check`, `verify`, `stage` and `gc`."""
 
 import argparse
+import inspect
 import json
 import os
 import shutil
@@ -9,11 +10,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from executed.book import Book, BookError, Problem, find_root
+from executed import unused
+from executed.book import Book, BookError, Problem, find_root, nearest
 from executed.fingerprint import Fingerprints
 from executed.outside import fetch, missing
+from executed.render import Page
 from executed.runner import look, run
-from executed.stage import stage
+from executed.stage import chapters, stage
 from executed.staged import Staged
 from executed.store import Result, Store, failure_text
 from executed.verify import verify
@@ -92,9 +95,47 @@ def status(root: Path, arguments: argparse.Namespace) -> int:
 
 
 def check(root: Path, arguments: argparse.Namespace) -> int:
-    """Everything a strict build would complain about, as path:line lines."""
-    staged = stage(root)
-    return _complain([*staged.report(), *map(str, staged.strict)], staged)
+    """Say what is left to mend in the book, or in one chapter, as path:line lines.
+
+    Of every chapter:
+      examples     each example runs within its limits, in the order of its needs; each name, value, filter and option
+                   in a directive exists; each figure has a text for those who cannot see it; a chapter shows or
+                   quotes each example, or a reference figure or another example asks for it
+      numbers      no number is typed into prose, alt texts and captions, unless its sentence cites a source, it
+                   belongs to a name, a date, a heading, code or a formula, or its line says why it is constant
+      citations    each key has an entry in docs/references.bib
+      figures      each reference figure that its examples are held against is reached within its tolerance
+      tests        tests/test_<chapter>.py has tests, and they ask for what the chapter shows
+      records      each committed result was made by the code that is there now
+
+    Of the whole book only, not of one chapter:
+      sources      a chapter cites each entry of docs/references.bib
+
+    A note is no mistake, and the exit status does not count it:
+      values       something reads each value that an example returns: a chapter, a reference figure, a test, or an
+                   example that needs it
+
+    Of one chapter, only what that chapter shows and quotes is run.
+    """
+    pages = chapters(root)
+    only = _chapter(pages, arguments.chapter) if arguments.chapter else ""
+    staged = stage(root, only=only)
+    book = Book.read(root)
+    tests, notes = unused.tests(book, pages), unused.values(book, pages)
+    if only:
+        tests, notes = unused.about(only, tests), unused.about(only, notes)
+    for note in notes:
+        print(f"note: {note}")
+    return _complain([*staged.report(), *map(str, [*staged.strict, *tests])], staged)
+
+
+def _chapter(pages: list[Page], name: str) -> str:
+    """The path of the chapter that a person means by `multi-head`, `vi/multi-head` or `docs/multi-head.md`."""
+    known = {page.path.removeprefix("docs/").removesuffix(".md"): page.path for page in pages}
+    wanted = name.removeprefix("docs/").removesuffix(".md")
+    if wanted not in known:
+        raise BookError(Problem("docs", 1, f"there is no chapter {wanted}{nearest(wanted, known)}"))
+    return known[wanted]
 
 
 def verify_book(root: Path, arguments: argparse.Namespace) -> int:
@@ -161,7 +202,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, argparse.Namespace], int], Sequence[st
     "run": (run_example, ["name"]),
     "record": (record, ["name"]),
     "status": (status, []),
-    "check": (check, []),
+    "check": (check, ["chapter?"]),
     "verify": (verify_book, ["names*"]),
     "stage": (write_stage, ["folder"]),
     "gc": (gc, []),
@@ -172,16 +213,26 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="executed", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, (function, positionals) in COMMANDS.items():
-        command = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
+        words_for_it = inspect.getdoc(function) or ""
+        command = commands.add_parser(
+            name,
+            help=words_for_it.partition("\n")[0],
+            description=words_for_it,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         for positional in positionals:
-            command.add_argument(positional.rstrip("*"), nargs="*" if positional.endswith("*") else None)
+            command.add_argument(positional.rstrip("?*"), nargs=positional[-1] if positional[-1] in "?*" else None)
     arguments = parser.parse_args(words)
     try:
-        return COMMANDS[arguments.command][0](find_root(Path.cwd()), arguments)
+        status = COMMANDS[arguments.command][0](find_root(Path.cwd()), arguments)
+        print(end="", flush=True)
+        return status
     except BookError as error:
         print(error, file=sys.stderr)
     except KeyboardInterrupt:
         print("interrupted; finished results are kept", file=sys.stderr)
+    except BrokenPipeError:  # whoever reads has seen enough, as with `executed status | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 

@@ -2,19 +2,25 @@
 
 import itertools
 import re
+from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from jinja2 import Environment
+from mkdocs.commands.build import get_context
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.livereload import LiveReloadServer
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
+from mkdocs.utils.templates import TemplateContext
 from watchdog.observers.polling import PollingObserver
 
-from executed import mathematics
-from executed.book import SNIPPETS, BookError, find_root
+from executed import mathematics, policy
+from executed.book import SNIPPETS, BookError, Problem, find_root
 from executed.capture import own_ids
 from executed.staged import Staged, unchanged
 
@@ -22,6 +28,11 @@ if TYPE_CHECKING:
     from executed.pool import Pool
 
 log = get_plugin_logger("executed")
+XML = re.compile(r'\s*<\?xml version="1\.[01]"(?: encoding="utf-8")?(?: standalone="\w+")?\s*\?>', re.I)
+ANCHORED = re.compile(r'(<div id="([^"]+)" class="[^"]*\bhighlight\b[^"]*"><pre)(?=>)')
+FRONT_MATTER = ("title", "description", "hide")
+# What a browser opens as a page of its own.
+DOCUMENTS = (".html", ".htm", ".shtml", ".xhtml", ".xht", ".xml", ".xsl", ".mht", ".mhtml", ".svgz")
 FIGURE = re.compile(
     r'(?:<p>)?<img alt="(?P<alt>[^"]*)" src="[^"]*figures/(?P<file>[^"/]+\.svg)"'
     r'(?: title="(?P<caption>[^"]*)")? ?/?>(?:</p>)?'
@@ -36,6 +47,20 @@ class _Site:
     staged: Staged | None = None
     converted: ClassVar[dict[str, tuple[object, dict[str, Any]]]] = {}
     """Pages by name: what each was converted from, and what MkDocs made of it."""
+    theme: Environment
+    base_url = "."
+    """The way from the page that is being made to the site's root."""
+    shells: ClassVar[dict[str, str]] = {}
+    """By base_url: what the theme makes of a page without content."""
+
+
+def _mend(*problems: object) -> None:
+    """End a build with what there is to mend. Who writes goes on writing, and sees it in the terminal."""
+    words = "\n".join(dict.fromkeys(map(str, problems)))
+    if words and not _Site.serving:
+        raise PluginError(words)
+    if words:
+        log.error(words)
 
 
 def on_startup(command: str, dirty: bool) -> None:
@@ -50,6 +75,8 @@ def on_shutdown() -> None:
 def on_pre_build(config: MkDocsConfig) -> None:
     """Run what is needed, before MkDocs clears the site folder: a failing build leaves the last site as it was."""
     root = find_root(Path(config.config_file_path or ".").parent)
+    if Path(config.site_dir).is_symlink():
+        raise PluginError(f"{config.site_dir} is a link, and MkDocs would delete all that it leads to: remove the link")
     try:
         staged = unchanged(root) or _staged_anew(root)
     except BookError as error:
@@ -80,11 +107,25 @@ def _staged_anew(root: Path) -> Staged:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     assert _Site.staged is not None
+    for file in files:
+        if Path(file.abs_src_path or "").is_relative_to(config.docs_dir):
+            _check_copied(file)
     for name, svg in _Site.staged.figures.items():
         files.append(
             File.generated(config, f"figures/{name}", content=f'<?xml version="1.0" encoding="utf-8"?>\n{svg}')
         )
     return files
+
+
+def _check_copied(file: File) -> None:
+    """MkDocs copies what is no Markdown as it is. None of it may be a page of its own that runs something."""
+    path, name = f"docs/{file.src_uri}", file.src_uri.lower()
+    if name.endswith(DOCUMENTS):
+        _mend(Problem(path, 1, "a browser would open this as a page, and nothing checks it: write Markdown"))
+    if name.endswith(".svg"):
+        svg = file.content_bytes.decode("utf-8-sig", "replace")
+        wrong = policy.refused(svg[found.end() :] if (found := XML.match(svg)) else svg)
+        _mend(*(Problem(path, svg.partition(piece)[0].count("\n") + 1, words) for words, piece in wrong))
 
 
 def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
@@ -93,7 +134,12 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> None:
-    """While a writer waits, convert only pages that read otherwise than before."""
+    """Front matter is text and no HTML. While a writer waits, convert only pages that read otherwise than before."""
+    wrong = [name for name in page.meta if name not in FRONT_MATTER]
+    known = ", ".join(FRONT_MATTER)
+    _mend(*(_place(f"{name}:", f"front matter says {known}, and not {name}", config, page) for name in wrong))
+    for name in {"title", "description"} & page.meta.keys():
+        page.meta[name] = escape(str(page.meta[name]), quote=name == "description")
     made_from, made = _Site.converted.get(page.file.src_uri, (None, {}))
     if _Site.serving and made_from == _made_from(markdown, config, files):
         page.render = lambda config, files: vars(page).update(made)  # type: ignore[method-assign]
@@ -112,19 +158,65 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
         _Site.converted[page.file.src_uri] = _made_from(page.markdown, config, files), made
     # MkDocs looks for anchors on headings and in raw HTML only; ours stand on code.
     page.present_anchor_ids = (page.present_anchor_ids or set()) | set(re.findall(r' id="([^"]+)"', content))
+    # The theme makes a CSS selector of the nearest id, for the button that copies: that must not have dots.
+    content = ANCHORED.sub(lambda found: f'{found[1]} id="code-{found[2].replace(".", "-")}"', content)
     try:
         return mathematics.typeset(content)
     except ValueError as error:
-        if not _Site.serving:
-            raise PluginError(f"docs/{page.file.src_uri}: {error}") from None
-        log.error(f"docs/{page.file.src_uri}: {error}")
+        _mend(f"docs/{page.file.src_uri}: {error}")
         return content
+
+
+def on_env(env: Environment, config: MkDocsConfig, files: Files) -> None:
+    _Site.theme = env
+    _Site.shells.clear()
+
+
+def on_template_context(context: TemplateContext, template_name: str, config: MkDocsConfig) -> None:
+    _Site.base_url = context["base_url"]
+
+
+def on_page_context(context: TemplateContext, page: Page, config: MkDocsConfig, nav: Navigation) -> None:
+    _Site.base_url = context["base_url"]
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    """The page for addresses that lead nowhere."""
+    return _with_policy(output_content, config) if template_name.endswith(".html") else output_content
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Put the figures in last, so that the search index need not read them."""
     number = itertools.count(1)
-    return FIGURE.sub(lambda found: _inlined(found, next(number)), output)
+    return _with_policy(FIGURE.sub(lambda found: _inlined(found, next(number)), output), config, page)
+
+
+def _with_policy(html: str, config: MkDocsConfig, page: Page | None = None) -> str:
+    """A page as it is published: with nothing in it that could run, and with the policy that says so."""
+    shell = _Site.shells.get(_Site.base_url)
+    if shell is None:
+        blank = None
+        if page:
+            blank = Page("", File.generated(config, page.file.src_uri, content=""), config)
+            blank.content = ""
+        context = get_context(Navigation([], []), Files([]), config, blank, _Site.base_url)
+        shell = _Site.shells[_Site.base_url] = _Site.theme.get_template("main.html").render(context)
+    _mend(*(_place(piece, words, config, page) for words, piece in policy.refused(html, shell)))
+    return policy.with_policy(html, policy.content_security_policy(shell))
+
+
+def _place(piece: str, words: str, config: MkDocsConfig, page: Page | None = None) -> Problem:
+    """A problem where it is: the page's own chapter if that holds the piece, else another, of which a page has a title.
+
+    Where none does, it came with a result or from the theme, and the page itself has to do.
+    """
+    chapters = sorted(Path(config.docs_dir).rglob("*.md"))
+    chapters.sort(key=lambda file: page is None or str(file) != page.file.abs_src_path)
+    for file in chapters:
+        before, found, _ = file.read_text("utf-8", "replace").partition(piece)
+        if found:
+            return Problem(f"docs/{file.relative_to(config.docs_dir).as_posix()}", before.count("\n") + 1, words)
+    return Problem(f"docs/{page.file.src_uri}" if page else "mkdocs.yml", 1, words)
 
 
 def _inlined(found: re.Match[str], number: int) -> str:
@@ -145,6 +237,18 @@ def on_serve(server: LiveReloadServer, config: MkDocsConfig, builder: Any) -> Li
     for path in watched:
         server.unwatch(path)
     server.observer = PollingObserver(timeout=0.1)
+    server._inject_js_into_html = _allowed(server._inject_js_into_html)  # type: ignore[method-assign]
     for path in (*watched, str(root / SNIPPETS)):
         server.watch(path)
     return server
+
+
+def _allowed(inject: Callable[[bytes, int], bytes]) -> Callable[[bytes, int], bytes]:
+    """The script that reloads a page while it is written, with its hash in the page's policy: else as published."""
+
+    def inject_allowed(content: bytes, epoch: int) -> bytes:
+        html = inject(content, epoch).decode()
+        script = html[html.rindex("<script>") + len("<script>") : html.rindex("</script>")]
+        return html.replace("script-src 'self'", f"script-src 'self' {policy.script_hash(script)}", 1).encode()
+
+    return inject_allowed

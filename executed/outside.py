@@ -5,8 +5,11 @@ without a network, and a page never waits for half a gigabyte.
 """
 
 import importlib.util
+import multiprocessing
 import os
 import shutil
+import signal
+import time
 from pathlib import Path
 
 KINDS = {
@@ -18,6 +21,8 @@ KINDS = {
 
 WEIGHTS = (".bin", ".safetensors")
 OTHER_FRAMEWORKS = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite"]
+SILENCE = 15
+"""Seconds without a new byte after which a download is given up."""
 
 
 def mistake(need: str) -> str:
@@ -48,7 +53,7 @@ def hub_cache() -> Path:
     """Where huggingface_hub keeps what it downloaded, by the same variables and in the same order as it looks."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     named = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
-    return Path(named or Path(home) / "hub").expanduser()
+    return Path(os.path.expanduser(named or Path(home) / "hub"))  # where there is no home, `~` stays `~`
 
 
 def fetch(need: str) -> None:
@@ -56,12 +61,40 @@ def fetch(need: str) -> None:
     kind, _, name = need.partition(":")
     if kind != "hub" or not missing(need):
         return
-    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub import HfApi
 
     model, _, revision = name.partition("@")
     try:
         HfApi().model_info(model, revision=revision, timeout=5)  # a download would try for half a minute to get through
-        snapshot_download(model, revision=revision, ignore_patterns=OTHER_FRAMEWORKS)
+        _download_watched(model, revision)
     except Exception as error:  # offline, refused, timed out, disk full: all mean that it cannot be had now
         reason = str(error).splitlines()[0]
         raise LookupError(f"{model} could not be downloaded: {reason}") from None
+
+
+def _download_watched(model: str, revision: str) -> None:
+    """Download in a process of its own, which can be ended when the line is dead: its own patience lasts minutes."""
+    blobs = hub_cache() / f"models--{model.replace('/', '--')}" / "blobs"
+    ignored = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends this process, and this one that
+    with multiprocessing.get_context("spawn").Pool(1, signal.signal, ignored) as pool:
+        download = pool.apply_async(_download, (model, revision))
+        seen, since = set[tuple[int, int]](), time.monotonic()
+        while not download.ready():
+            download.wait(0.2)
+            states = [file.stat() for file in blobs.glob("*") if file.exists()]
+            if (now := {(state.st_size, state.st_mtime_ns) for state in states}) != seen:
+                seen, since = now, time.monotonic()
+            elif time.monotonic() - since > SILENCE:
+                raise TimeoutError(f"nothing came for {SILENCE} s; what had come is kept, so try again")
+        download.get()
+
+
+def _download(model: str, revision: str) -> None:
+    from huggingface_hub import snapshot_download
+
+    weights = [f"*{suffix}" for suffix in WEIGHTS]
+    try:
+        for later in (weights, []):  # the weights come last: where they are, everything is
+            snapshot_download(model, revision=revision, ignore_patterns=[*OTHER_FRAMEWORKS, *later])
+    except Exception as error:  # the hub's own cannot all go from one process to another
+        raise OSError(str(error)) from None

@@ -14,6 +14,7 @@ from executed.citations import CITATION, Bibliography, cited_keys
 from executed.commit import Commit
 from executed.markup import Directive, Stretch, directives, escaped, fenced, parts
 from executed.numbers import DEFAULT_DIGITS, FILTERS, formatted, listed
+from executed.policy import refused
 from executed.provenance import made_block, record_line, timing_line
 from executed.store import Failure, Outcomes, Result, failure_text
 
@@ -280,6 +281,8 @@ class _Expansion:
             )
         blocks = []
         for number, alt, caption in zip(numbers, alts, captions, strict=True):
+            for words, _ in refused(result.figures[number - 1]):
+                raise _Trouble(f"figure {number} of {result.name}: {words}")
             file = f"{result.name}-{number}.svg"
             self.page.figures[file] = result.figures[number - 1]
             target = posixpath.relpath(f"docs/figures/{file}", posixpath.dirname(self.page.path))

@@ -1,23 +1,27 @@
 """The whole way from `docs/` and `snippets/` to finished Markdown, figures, and what there is to mend."""
 
+import json
 import re
 import textwrap
 from pathlib import Path
 
-from executed import lint, reference, reproduction
+from executed import citations, lint, markup, reference, reproduction, unused
 from executed.book import Book, BookError, Problem
 from executed.commit import Commit
 from executed.markup import fenced
 from executed.pool import Pool
+from executed.reach import version
 from executed.render import Page, Renderer
 from executed.runner import Progress, run
 from executed.staged import Staged, keep, sources
+from executed.statements import sha
 from executed.store import RECORDS, Failure, Outcomes, Store
 
 
 def chapters(root: Path) -> list[Page]:
     """Every chapter of the book: the Markdown files below `docs/`, apart from `docs/assets/`."""
     files = sorted(file for file in (root / "docs").rglob("*.md") if not file.is_relative_to(root / "docs/assets"))
+    files = [file for file in files if file.is_file()]  # an editor's locks are links to nowhere
     return [
         Page(
             file.relative_to(root).as_posix(),
@@ -36,28 +40,35 @@ def language_of(page: Page, default: str) -> str:
 def stage(
     root: Path,
     *,
+    only: str = "",
     pool: Pool | None = None,
     progress: Progress | None = None,
     remembered: dict[str, Failure] | None = None,
 ) -> Staged:
-    """Bring every result up to date and render every chapter. Raises BookError for broken lists."""
+    """Bring every result up to date and render every chapter, or `only` the one at a path with what it asks for.
+
+    Raises BookError for broken lists.
+    """
     before = sources(root)
-    book = Book.read(root)
-    outcomes = run(book, Store(root), book.examples, pool=pool, progress=progress, remembered=remembered)
-    staged = render(book, chapters(root), outcomes)
-    if not (staged.report() or staged.strict):
+    book, pages = Book.read(root), chapters(root)
+    asked = {one.split(book)[0] for page in pages if page.path == only for one in unused.asked(page)}
+    names = asked & book.examples.keys() if only else book.examples
+    outcomes = run(book, Store(root), names, pool=pool, progress=progress, remembered=remembered)
+    staged = render(book, pages, outcomes, only)
+    if not (only or staged.report() or staged.strict):
         outside = {need for example in book.examples.values() for need in example.options.needs}
         keep(root, staged, outcomes, outside, before)
     return staged
 
 
-def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
-    """Render chapters with the results there are."""
+def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") -> Staged:
+    """Render the chapters, or only one, with the results there are, and collect what there is to mend."""
     generated = reproduction.directives(book, outcomes.results, pages)
     renderer = Renderer(book, outcomes, generated, Commit.of(book.root))
     renderer.find_examples(pages)
     staged = Staged({}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
-    for page in pages:
+    rendered = [page for page in pages if page.path == only] or pages
+    for page in rendered:
         try:
             renderer.render(page, language_of(page, book.settings.language))
         except BookError as error:
@@ -65,9 +76,9 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
         staged.pages[page.path.removeprefix("docs/")] = _with_problems(page)
         staged.figures |= page.figures
         staged.errors += [problem for problem in page.problems if problem not in staged.errors]
-        staged.strict += lint.naked_numbers(page.source, page.path)
         for name, line in page.used.items():
             staged.places.setdefault(name, (page.path, line))
+    staged.strict += _typed_numbers(Store(book.root), rendered)
     staged.strict += [
         Problem(
             f"{RECORDS}/{name}.json",
@@ -76,9 +87,28 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes) -> Staged:
         )
         for name in outcomes.outdated
     ]
-    staged.errors += _unused(book, staged)
-    staged.errors += reference.check(book.root, outcomes.results, {*outcomes.failures, *outcomes.absent})
+    staged.errors += unused.examples(book, pages)
+    staged.errors += reference.check(book.root, outcomes.results, book.examples.keys() - outcomes.results.keys())
+    staged.strict += [one for one in unused.sources(book, pages) if one not in staged.errors]
+    if only:
+        staged.errors, staged.strict = (unused.about(only, found) for found in (staged.errors, staged.strict))
     return staged
+
+
+def _typed_numbers(store: Store, pages: list[Page]) -> list[Problem]:
+    """Numbers typed by hand. A chapter that had none is read again only when it, or its reader, has changed."""
+    file = store.folder / "linted.json"
+    readers = [Path(str(module.__file__)).read_text("utf-8") for module in (lint, markup, citations)]
+    reader = sha("".join([*readers, version("markdown-it-py"), version("mdit-py-plugins")]))
+    known, clean, found = set(json.loads(store.read_text(file) or "[]")), set[str](), list[Problem]()
+    for page in pages:
+        key = sha(f"{reader} {page.path} {page.source}")
+        problems = [] if key in known else lint.naked_numbers(page.source, page.path)
+        found += problems
+        clean |= set() if problems else {key}
+    if len(pages) > 1 and clean != known:
+        store.write_text(file, json.dumps(sorted(clean)))
+    return found
 
 
 def _with_problems(page: Page) -> str:
@@ -89,19 +119,3 @@ def _with_problems(page: Page) -> str:
     start = meta.end() if meta else 0
     block = textwrap.indent(fenced("\n".join(map(str, page.problems)), ".text"), "    ")
     return f'{page.text[:start]}\n!!! failure "To mend on this page"\n{block}\n\n{page.text[start:]}'
-
-
-def _unused(book: Book, staged: Staged) -> list[Problem]:
-    """Examples that no chapter shows or quotes, no reference figure asks for and no used example needs."""
-    paths = [path for figure in reference.read(book.root) for path in figure.paths]
-    asked = [name for name in book.examples if any(path.startswith(f"{name}.") for path in paths)]
-    used = set(book.order([*(name for name in staged.places if name in book.examples), *asked]))
-    return [
-        Problem(
-            example.path,
-            example.line,
-            f'no chapter shows {name}: show it ({{{{ example("{name}") }}}}) or delete it',
-        )
-        for name, example in book.examples.items()
-        if name not in used
-    ]

@@ -1,14 +1,16 @@
 """A staged book, ready for a site generator, and the last one again while nothing it was made of has changed."""
 
+import contextlib
 import json
 import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from executed.book import SNIPPETS, Problem
+from executed.book import SNIPPETS, BookError, Problem
 from executed.commit import head
 from executed.fingerprint import file_digest
 from executed.outside import missing
+from executed.policy import leading_out
 from executed.reach import version
 from executed.statements import sha
 from executed.store import FOLDER, RECORDS, Failure, Outcomes, Store, failure_text
@@ -32,7 +34,7 @@ class Staged:
     errors: list[Problem] = field(default_factory=list)
     """Names and values that lead nowhere, unused examples, figures out of tolerance."""
     strict: list[Problem] = field(default_factory=list)
-    """What only a strict build refuses: numbers typed into prose, records of other code."""
+    """What only a strict build refuses: numbers typed into prose, sources nobody cites, records of other code."""
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
     """The first page line that shows or quotes each example."""
 
@@ -72,7 +74,8 @@ def keep(root: Path, staged: Staged, outcomes: Outcomes, outside: set[str], befo
         "entries": sorted(result.entry.relative_to(root).as_posix() for result in results),
     }
     body = {"made_of": made_of, "inputs": inputs(root, **made_of), "results": staged.results}
-    Store(root).write_text(root / KEPT, json.dumps({**body, "pages": staged.pages, "figures": staged.figures}))
+    with contextlib.suppress(BookError):  # without it only the next build takes longer
+        Store(root).write_text(root / KEPT, json.dumps({**body, "pages": staged.pages, "figures": staged.figures}))
 
 
 def unchanged(root: Path) -> Staged | None:
@@ -87,7 +90,12 @@ def unchanged(root: Path) -> Staged | None:
 
 
 def sources(root: Path) -> str:
-    """A hash of the texts a book is written in: snippets, chapters, lists, settings, and the engine's own."""
+    """A hash of the texts a book is written in: snippets, chapters, lists, settings, and the engine's own.
+
+    Raises BookError, before anything is read, where a link leads out of the book.
+    """
+    if links := leading_out(root):
+        raise BookError(*links)
     patterns = (
         f"{SNIPPETS}/**/*.py",
         "docs/**/*.md",
@@ -98,7 +106,7 @@ def sources(root: Path) -> str:
     )
     files = sorted(file for pattern in patterns for file in root.glob(pattern))
     files += sorted(file for file in Path(__file__).parent.iterdir() if file.suffix in (".py", ".mplstyle"))
-    return sha("\n".join(f"{file} {sha(file.read_bytes())}" for file in files))
+    return sha("\n".join(f"{file} {file_digest(root, str(file))}" for file in files))
 
 
 def inputs(root: Path, packages: list[str], read: list[str], entries: list[str], outside: list[str]) -> str:

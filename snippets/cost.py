@@ -43,7 +43,6 @@ def score_matrix() -> Values:
         sizes.append(scores.nbytes)
         print(f"{length:5} {scores.numel():10,} {scores.nbytes / 1e6:6.1f} MB")
     return {
-        "lengths": LENGTHS,
         "bytes": sizes,
         "megabytes": [size / 1e6 for size in sizes],
         "first": sizes[0],
@@ -331,7 +330,7 @@ def share_of_a_block() -> Values:
             row.append(pairs / (pairs + tokens))
         shares[length] = row
         print(f"{length:6,} {row[0]:8.0%} {row[1]:8.0%}")
-    return {"equal_768": 6 * 768, "small": shares[128][1], "at_512": shares[512][1]}
+    return {"equal_768": 6 * 768, "at_512": shares[512][1]}
 
 
 @example

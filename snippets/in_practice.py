@@ -570,7 +570,6 @@ def phobert() -> Values:
     return {
         "total": sum(found.parameters.values()),
         "parameters": found.parameters,
-        "score_bytes": found.score_bytes,
         "d_k": found.d_k,
     }
 

@@ -218,7 +218,6 @@ def four_heads() -> Values:
         print(f"head {head + 1} {share[head, 0]:16.2f} {share[head, 1]:9.2f}")
     return {
         "error": F.mse_loss(output, answers),
-        "share": share,
         "least_clear": share.max(-1).values.min(),
     }
 

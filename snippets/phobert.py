@@ -449,7 +449,6 @@ def traps() -> Values:
         "not_segmented": counts["not segmented"],
         "nfd": counts["segmented, then NFD"],
         "small": counts["small first letter"],
-        "vocabulary": len(tokenizer),
     }
 
 
@@ -471,7 +470,7 @@ def looking_at_a_few() -> Values:
         row[:tokens] = 1 / tokens
         entropies[tokens] = entropy(row).item()
         print(f"{tokens:2} of 12 tokens: {entropies[tokens]:.2f}")
-    return {"entropies": entropies, "three": entropies[3], "all": entropies[12]}
+    return {"entropies": entropies, "three": entropies[3]}
 
 
 @example
@@ -674,7 +673,6 @@ def share_to_first(reading: dict[str, Any]) -> Values:
     print("       ", *(f"{value:.2f}" for value in first[6:]))
     return {
         "to_first": first,
-        "to_last": last,
         "highest": first.max(),
         "highest_layer": int(first.argmax()) + 1,
         "both": (first + last).max(),
@@ -709,7 +707,6 @@ def original_blocks() -> Values:
     print(f"all blocks, original   {6 * encoder + 6 * decoder:10,}")
     print(f"all blocks, PhoBERT    {count(phobert):10,}")
     return {
-        "original": 6 * encoder + 6 * decoder,
         "phobert": count(phobert),
         "ratio": count(phobert) / (6 * encoder + 6 * decoder),
         "block_ratio": count(phobert.layer[0]) / encoder,

@@ -216,7 +216,7 @@ def rope_scores() -> Values:
     turned = (here - query @ key.T).abs().max().item()
     print(f"1,000 places on, scores move by {moved:.0e}")
     print(f"against no rotation, by {turned:.1f}")
-    return {"moved": moved, "turned": turned, "size": here.abs().max()}
+    return {"moved": moved, "turned": turned}
 
 
 class CopyPrevious(nn.Module):

@@ -176,7 +176,6 @@ def head_by_head(better_recipe: Values) -> Values:
         "best": [best.min(), best.max()],
         "worst": [worst.min(), worst.max()],
         "layer1_best": hits[:, 0, 0].max(),
-        "hits": hits.flatten(1),
     }
 
 

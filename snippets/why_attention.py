@@ -43,7 +43,7 @@ def one_after_the_other() -> Values:
     by_library, _ = rnn(x)
     print("states:", tuple(by_hand.shape))
     print(f"largest difference: {(by_hand - by_library).abs().max():.0e}")
-    return {"tokens": len(x), "difference": (by_hand - by_library).abs().max().detach()}
+    return {"difference": (by_hand - by_library).abs().max().detach()}
 
 
 def forgetting_less(lstm: nn.LSTM, bias: float) -> nn.LSTM:
@@ -100,7 +100,6 @@ def first_to_last() -> Values:
     return {
         "curves": curves,
         "seeds": attention.size(0),
-        "length": attention.size(1),
         "rnn": left["RNN"],
         "lstm": left["LSTM"],
         "lstm_bias": left["LSTM, bias 2"],
@@ -140,7 +139,7 @@ def longer_sequences() -> Values:
             runs.append(reach(LAYERS["attention"](), length)[-1].item())
         left[length] = [min(runs), max(runs)]
         print(f"first of {length:5,}: {min(runs):.3f} to {max(runs):.3f}")
-    return {"tokens": lengths, "left": [left[length] for length in lengths]}
+    return {"left": [left[length] for length in lengths]}
 
 
 def timed(function: Callable[[], object], repeats: int) -> Tensor:

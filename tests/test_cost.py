@@ -1,6 +1,8 @@
 """docs/cost.md: what a text twice as long costs, and how exact attention does without the matrix."""
 
+import itertools
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from executed import reference
 from snippets.attention import scaled_dot_product_attention
 from snippets.cost import attention_in_blocks, memory_of, queries_keys_values, stack
 
@@ -71,10 +74,17 @@ def test_fresh_memory_costs_page_faults_and_kept_memory_does_not(result: Any) ->
     assert pages["kept"][0] < pages["fresh"][0] / 10
 
 
+def test_in_the_article_every_doubling_took_a_little_less_than_four_times_as_long() -> None:
+    published = {figure.id: figure.published for figure in reference.read(Path(__file__).parents[1])}
+    for shorter, longer in itertools.pairwise(published["cost.milliseconds"]):
+        assert 3 < longer / shorter < 4
+
+
 @linux
 def test_layers_multiply_the_peak_only_in_training(result: Any) -> None:
     peak = result("cost.layers_and_batch").values
     assert peak["inference_layers"] == pytest.approx(1, abs=0.1)
+    assert 3 < peak["training_layers"] < 8
     assert 1 <= peak["each_layer"] < 1.3
 
 

@@ -16,6 +16,7 @@ from snippets.sorting import EncoderBlock
 
 def test_boosting_does_not_win_and_the_transformer_is_no_better_and_dear(result: Any) -> None:
     table = result("in_practice.small_table").values
+    assert table["ahead"] == pytest.approx(table["transformer"] - table["boosting"], abs=1e-6)
     assert abs(table["ahead"]) < 0.02
     assert table["ahead_range"][0] <= 0 <= table["ahead_range"][1]
     assert abs(table["linear"] - table["transformer"]) < 0.02

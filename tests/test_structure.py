@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from executed import unused
 from executed.book import Book
 from executed.reference import AGREES, ReferenceFigure, ours, read
-from executed.stage import stage
+from executed.stage import chapters, stage
 from executed.store import Result
 
 ROOT = Path(__file__).parents[1]
@@ -62,6 +63,9 @@ def test_the_book_has_nothing_to_mend() -> None:
     staged = stage(ROOT)
     assert staged.report() == []
     assert staged.strict == []
+    book, pages = Book.read(ROOT), chapters(ROOT)
+    assert unused.tests(book, pages) == []
+    assert unused.values(book, pages) == []
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=[figure.id for figure in FIGURES])

@@ -132,14 +132,16 @@ def test_attention_wins_when_short_and_loses_when_long(result: Any) -> None:
     race = result("why_attention.lstm_against_attention").values
     assert race["short"] > 1
     assert race["long"] > 1
-    assert race["ends"][0] <= race["won"] < race["ends"][1]
+    assert race["ends"][0] <= race["won"] < race["lost"] <= race["ends"][1]  # the lines cross once
 
 
 def test_at_the_long_end_attention_grows_faster_than_the_lstm(result: Any) -> None:
-    medians = result("why_attention.lstm_against_attention").values["medians"]
-    lstm, attention = (row[-1] / row[-3] for row in medians)  # two doublings
+    race = result("why_attention.lstm_against_attention").values
+    lstm, attention = (row[-1] / row[-3] for row in race["medians"])  # two doublings
     assert attention > lstm
     assert attention > 8
+    lstm, attention = race["growth"]  # the last one
+    assert attention > lstm
 
 
 def test_the_time_names_its_machine_and_threads(result: Any) -> None:

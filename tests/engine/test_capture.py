@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 import sys
+import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -327,3 +328,13 @@ def test_ids_are_changed_in_tags_and_nowhere_else() -> None:
     assert own_ids(svg, "x") == (
         '<svg><g id="x-a" clip-path="url(#x-b)"><use xlink:href="#x-a"/></g><text>id="a" href="#a" url(#b)</text></svg>'
     )
+
+
+def test_erasing_to_the_start_of_a_long_line_many_times_takes_no_longer_than_writing_it() -> None:
+    begun = time.process_time()
+    assert readable(b"x" * 40_000 + b"\x1b[1K" * 10_000 + b"\ry") == "y"
+    assert time.process_time() - begun < 2
+
+
+def test_a_figure_holds_no_character_that_xml_may_not_hold() -> None:
+    assert ">\u2400\u241b\ufffd\ufffd<" in page_svg("<svg><text>\x00\x1b\u202e\ufffe</text></svg>", "a")

@@ -11,8 +11,15 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from mkdocs.exceptions import PluginError
+from mkdocs.livereload import LiveReloadServer
+from mkdocs.structure.files import File
+
+from executed import hook, policy
 
 HOOK = Path(__file__).parents[2] / "executed/hook.py"
 CONFIG = f"""
@@ -241,3 +248,102 @@ def test_the_staged_markdown_builds_without_the_engine(write_book: WriteBook) ->
         == 0
     )
     assert "The value is 0.69." in text_of(root)
+
+
+def test_a_build_refuses_what_could_run_with_the_line_of_the_chapter(write_book: WriteBook) -> None:
+    chapter = """
+    # A chapter
+
+    {{ example("a.one") }}
+
+    Text {{ a.one.x | num(2) }} with <script>alert(x)</script>
+
+    [a link](javascript:alert(x)) and ![a picture](../../../etc/passwd)
+
+    Attributes
+    {: onclick="alert(x)" }
+
+    !!! note "<img src=x onerror=alert(x)>"
+        Text <iframe src="https://elsewhere.example/"></iframe>
+    """
+    built = mkdocs(write_book({"a": GOOD}, {"index": chapter}), "build", "--strict")
+    assert built.returncode == 1
+    for line in (
+        "docs/index.md:5: <script> may not stand in a page",
+        "docs/index.md:7: <a> may not lead to 'javascript:alert(x)'",
+        "docs/index.md:10: the attribute onclick of <p> may not stand in a page",
+        "docs/index.md:12: the attribute onerror of <img> may not stand in a page",
+        "docs/index.md:13: <iframe> may not stand in a page",
+        "Doc file 'index.md' contains an unrecognized relative link '../../../etc/passwd'",
+    ):
+        assert line in built.stderr
+    assert "Traceback" not in built.stderr
+    assert not (write_book({}) / "site/index.html").exists()
+
+
+def test_a_link_out_of_the_book_is_refused_even_where_nothing_else_changed(write_book: WriteBook) -> None:
+    root = write_book({"a": GOOD}, {"index": CHAPTER})
+    assert mkdocs(root, "build", "--strict").returncode == 0
+    (root / "docs/picture.png").symlink_to("/etc/passwd")
+    built = mkdocs(root, "build")
+    assert built.returncode == 1
+    assert "docs/picture.png:1: this is a link out of docs/: put what it leads to in its place" in built.stderr
+    assert not (root / "site/picture.png").exists()
+
+
+def test_a_site_folder_that_is_a_link_is_not_emptied(write_book: WriteBook) -> None:
+    root = write_book({"a": GOOD}, {"index": CHAPTER})
+    (root / "precious").mkdir()
+    (root / "precious/letter").touch()
+    (root / "site").symlink_to("precious")
+    built = mkdocs(root, "build")
+    assert "site is a link, and MkDocs would delete all that it leads to" in built.stderr
+    assert (root / "precious/letter").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("x.html", "<p>x</p>", "docs/x.html:1: a browser would open this as a page"),
+        ("X.XML", "<p>x</p>", "docs/X.XML:1: a browser would open this as a page"),
+        ("x.svg", "<svg>\n<script>1</script></svg>", "docs/x.svg:2: <script> may not stand in a page"),
+        ("x.svg", '<?xml version="1.0"?><svg\nonload="x"/>', "docs/x.svg:2: the attribute onload of <svg>"),
+        ("x.svg", '<?xml version="1.0"?>\n<svg><path d="M0 0"/></svg>', ""),
+        ("x.svg", '<?xml version="1.0" encoding="ISO-2022-JP"?><svg/>', "docs/x.svg:1: <?xml"),
+        ("x.png", "<script>1</script>", ""),
+    ],
+)
+def test_a_file_that_is_copied_as_it_is_runs_nothing(tmp_path: Path, name: str, text: str, problem: str) -> None:
+    (tmp_path / name).write_text(text)
+    file = File(name, str(tmp_path), str(tmp_path / "site"), True)
+    if not problem:
+        hook._check_copied(file)
+        return
+    with pytest.raises(PluginError, match=f"^{re.escape(problem)}"):
+        hook._check_copied(file)
+
+
+@pytest.mark.parametrize("key", ["template", "icon", "location"])
+def test_front_matter_chooses_no_file_of_the_theme(tmp_path: Path, key: str) -> None:
+    (tmp_path / "a.md").write_text(f"---\ntitle: A\n{key}: ../../../etc/passwd\n---\n")
+    file = SimpleNamespace(src_uri="a.md", abs_src_path=str(tmp_path / "a.md"))
+    page: Any = SimpleNamespace(meta={"title": "A", key: "../../../etc/passwd"}, file=file)
+    config: Any = SimpleNamespace(docs_dir=str(tmp_path))
+    problem = f"docs/a.md:3: front matter says title, description, hide, and not {key}"
+    with pytest.raises(PluginError, match=f"^{problem}$"):
+        hook.on_page_markdown("", page, config, files=[])  # type: ignore[arg-type]
+
+
+def test_a_served_page_is_as_it_is_published_but_for_the_script_that_reloads_it(tmp_path: Path) -> None:
+    page = policy.with_policy("<head></head><body><script>1</script></body>", "script-src 'self' 'sha256-x'")
+    server = LiveReloadServer(lambda: None, "127.0.0.1", 0, str(tmp_path))
+    try:
+        server._inject_js_into_html = hook._allowed(server._inject_js_into_html)  # type: ignore[method-assign]
+        served = server._inject_js_into_html(page.encode(), 1).decode()
+    finally:
+        server.server_close()
+    script = re.findall("<script>(.*?)</script>", served, re.S)[-1]
+    assert "livereload(" in script
+    own_hash = policy.script_hash(script)
+    assert served.replace(f"<script>{script}</script>", "").replace(f" {own_hash}", "") == page
+    assert f"script-src 'self' {own_hash} 'sha256-x'" in served

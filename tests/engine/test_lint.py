@@ -52,6 +52,18 @@ def found(source: str) -> list[tuple[int, str]]:
         ("&#51; heads", "3"),
         ("2000 steps", "2000"),
         ("2017 % of", "2017 %"),
+        ("1950 steps", "1950"),
+        ("2017 bước", "2017"),
+        ("1984 MB", "1984"),
+        ("$0.92$", "0.92"),
+        ("$\\approx 0{,}92$", "0,92"),
+        ("$98.8\\%$", "98.8"),
+        ("$50\\,\\%$ and $=50\\%$", "50"),
+        ("$$-0.92$$", "0.92"),
+        ("$8.9\\times 10^{-8}$", "8.9"),
+        ("`0.92`", "0.92"),
+        ("`98.8%`", "98.8"),
+        ("<code>0.92</code>", "0.92"),
         ("a (3) b", "3"),
         ("Section 3", "3"),
         ("costs $ 5 or so", "5"),
@@ -73,6 +85,9 @@ def test_a_number_in_prose_is_found(written: str, number: str) -> None:
         "12 March 2024, March 2024, March 5, 2024 and 2024-03-05",
         "Ngày 12 tháng 3 năm 2024, tháng 3 năm 2024 và ngày 5 tháng 6.",
         "In 2017, since 1997, from 2017-2024 (2021).",
+        "In 2017 researchers tried it, and since 1997 others did.",
+        "$(768/512)^2 = 2.25$, $0.5^{99}$, $d = 0.5$, $3/8$, $[0.5, 1]$ and `x * 0.5`, `lr=0.5`, `0.5, 1`",
+        "<pre><code>0.92</code></pre>",
         "# 3 heads",
         "3 heads\n=======",
         "`3` and `` ` 3 ``",
@@ -120,9 +135,14 @@ def test_a_sentence_that_cites_excuses_neither_its_neighbours_nor_what_follows()
     assert found("`[@key]` and 3") == [(1, "3")]
 
 
-def test_a_reason_excuses_its_own_line_only() -> None:
+def test_a_reason_excuses_its_own_sentence_on_its_own_line_only() -> None:
     assert found("3 <!-- constant: a --> and 4\n5") == [(2, "5")]
+    assert found("It has 3. It has 4. <!-- constant: a --> It has 5.") == [(1, "3"), (1, "5")]
+    assert found("It has 3.<!-- constant: a --> It has 4 <!-- constant: b -->. It has 5.") == [(1, "5")]
+    assert found("| 3 | 4 | <!-- constant: a -->\n| - | - |\n| 5 | 6 <!-- constant: b --> |\n| 7 | x |") == [(4, "7")]
+    assert found("- It has 3 <!-- constant: a -->\n- It has 4") == [(2, "4")]
     assert found("3 <!-- constant: -->") == [(1, "3")]
+    assert found("It has 3\ue001.") == [(1, "3")]
     assert found("3 <!-- a note -->") == [(1, "3")]
 
 
@@ -153,6 +173,10 @@ def test_alt_texts_and_captions_are_read_with_their_lines() -> None:
     assert found(source) == [(1, "2"), (3, "4"), (3, "5")]
     assert found('{{ example("a.b", alt="2 cats") }} <!-- constant: why -->') == []
     assert found('{{ figure("a.b",\n  alt="2 cats") }} <!-- constant: why -->') == []
+    assert found('{{ figure("a.b", alt="2 cats <!-- constant: why -->. 3 dogs.", caption="4") }}') == [
+        (1, "3"),
+        (1, "4"),
+    ]
 
 
 def test_a_number_is_found_whatever_a_directive_before_it_spans() -> None:

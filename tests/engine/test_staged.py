@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from executed.book import Book
+from executed import lint
+from executed.book import Book, Problem
 from executed.runner import Progress, run
 from executed.stage import stage
 from executed.staged import unchanged
@@ -83,3 +84,22 @@ def test_an_edit_while_the_book_is_made_is_not_lost(root: Path, monkeypatch: pyt
     monkeypatch.setattr("executed.stage.sources", lambda root: next(states))
     stage(root)
     assert unchanged(root) is None
+
+
+def test_a_clean_chapter_is_not_read_again_and_a_changed_one_is(
+    write_book: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_book({}, {"one": "# One\n\nNothing here.\n", "two": "# Two\n\nNor here.\n"})
+    read: list[str] = []
+    look = lint.naked_numbers
+
+    def noted(source: str, path: str) -> list[Problem]:
+        read.append(path)
+        return look(source, path)
+
+    monkeypatch.setattr(lint, "naked_numbers", noted)
+    assert not stage(root).strict
+    write_book({}, {"two": "# Two\n\nAll 12 of them.\n"})
+    for _ in range(2):
+        assert [str(one)[:15] for one in stage(root).strict] == ["docs/two.md:3: "]
+    assert read == ["docs/one.md", "docs/two.md", "docs/two.md", "docs/two.md"]
