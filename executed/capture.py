@@ -15,6 +15,7 @@ TAG = re.compile(r"<\w[^>]*>")  # labels may hold any text: only what stands in 
 TAB = 8
 LONGEST_INTEGER = 4000
 """Digits; Python itself reads and writes few more."""
+TOO_LARGE = 10**LONGEST_INTEGER
 ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 ERASE = re.compile(r"\x1b\[([012]?)K")
 ERASED = {"": "\ufdd0", "0": "\ufdd0", "1": "\ufdd1", "2": "\ufdd2"}
@@ -86,7 +87,7 @@ def quotable(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return int(value) if abs(value) < 10**LONGEST_INTEGER else unquotable("an integer of thousands of digits")
+        return int(value) if abs(value) < TOO_LARGE else unquotable("an integer of thousands of digits")
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, float):

@@ -27,7 +27,8 @@ class Fingerprint:
 def _engine() -> str:
     """The parts of the engine that decide what a result looks like."""
     here = Path(__file__).parent
-    return sha("".join(sha((here / name).read_bytes()) for name in ("worker.py", "capture.py", "book.mplstyle")))
+    files = ("__init__.py", "worker.py", "capture.py", "book.mplstyle")
+    return sha("".join(sha((here / name).read_bytes()) for name in files))
 
 
 class Fingerprints:

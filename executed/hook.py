@@ -1,5 +1,6 @@
 """The MkDocs hook: hands the staged book to MkDocs. The only file of the engine that imports it."""
 
+import gc
 import itertools
 import re
 from collections.abc import Callable
@@ -11,13 +12,11 @@ from jinja2 import Environment
 from mkdocs.commands.build import get_context
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
-from mkdocs.livereload import LiveReloadServer
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 from mkdocs.utils.templates import TemplateContext
-from watchdog.observers.polling import PollingObserver
 
 from executed import mathematics, policy
 from executed.book import SNIPPETS, BookError, Problem, find_root
@@ -25,8 +24,11 @@ from executed.capture import own_ids
 from executed.staged import Staged, unchanged
 
 if TYPE_CHECKING:
+    from mkdocs.livereload import LiveReloadServer
+
     from executed.pool import Pool
 
+gc.freeze()  # what is imported by now stays: to look for garbage among it takes a tenth of a warm build
 log = get_plugin_logger("executed")
 XML = re.compile(r'\s*<\?xml version="1\.[01]"(?: encoding="utf-8")?(?: standalone="\w+")?\s*\?>', re.I)
 ANCHORED = re.compile(r'(<div id="([^"]+)" class="[^"]*\bhighlight\b[^"]*"><pre)(?=>)')
@@ -230,7 +232,9 @@ def _inlined(found: re.Match[str], number: int) -> str:
     return f'<figure class="drawn">{svg}{caption}</figure>'
 
 
-def on_serve(server: LiveReloadServer, config: MkDocsConfig, builder: Any) -> LiveReloadServer:
+def on_serve(server: "LiveReloadServer", config: MkDocsConfig, builder: Any) -> "LiveReloadServer":
+    from watchdog.observers.polling import PollingObserver
+
     root = find_root(Path(config.config_file_path or ".").parent)
     # MkDocs looks for saved files twice a second; a writer waits for that each time.
     watched = [path for path in (config.docs_dir, config.config_file_path) if path]

@@ -1,5 +1,6 @@
 """Processes for jobs: the fork server's client side, time limits, and no process left behind."""
 
+import contextlib
 import json
 import os
 import queue
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from executed.worker import ENVIRONMENT, end_group
 MOST_OUTPUT = 2**20
 """Bytes an example may print."""
 TICK = 0.05
+MARK = "EXECUTED_POOL"
 FORKS = hasattr(os, "fork") and sys.platform != "darwin"
 """macOS has fork, but its frameworks may not survive one; there and on Windows each example starts afresh."""
 
@@ -69,9 +72,24 @@ class _Watch:
                 end_group(self.pid, signal.SIGUSR1)  # the worker writes down where it stands
                 time.sleep(0.2)
             end_group(self.pid)
-        elif not self.reason and self.output.exists() and self.output.stat().st_size > MOST_OUTPUT:
+        elif not self.reason and self._printed() > MOST_OUTPUT:
             self.reason = "output"
             end_group(self.pid)
+
+    def _printed(self) -> int:
+        try:
+            return self.output.stat().st_size
+        except OSError:  # an example may delete what it likes
+            return 0
+
+
+def _end_marked(mark: str) -> None:
+    """End what a server left behind, where the system shows the environment that a process was started with."""
+    entry = f"{MARK}={mark}".encode()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if entry in environment.read_bytes().split(b"\0"):
+                os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
 class Pool:
@@ -81,7 +99,9 @@ class Pool:
         self.root = root
         self.preload: dict[str, None] = {}
         self._lock = threading.Lock()
+        self._again = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
+        self._mark = ""
         self._messages: dict[str, queue.SimpleQueue[tuple[str, int]]] = {}
         self._running: dict[str, int] = {}
         self._closed = False
@@ -98,10 +118,13 @@ class Pool:
         """Run the job in `folder` and wait for its end. Safe to call from several threads."""
         if not FORKS:
             return run_apart(folder, timeout)
-        for _ in range(2):  # a second time if the server died under it
-            ended = self._run(folder, timeout)
-            if ended.reason != "server" or self._closed:
-                break
+        ended = self._run(folder, timeout)
+        if ended.reason == "server" and not self._closed:
+            with self._again:  # one at a time: if one of them ends the server, the others do not go with it twice
+                for left in folder.glob("*"):
+                    if left.name != "job.json":  # what the first try printed must not count
+                        left.unlink(missing_ok=True)
+                ended = self._run(folder, timeout)
         return ended
 
     def _run(self, folder: Path, timeout: float) -> Ended:
@@ -132,18 +155,19 @@ class Pool:
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._server is None or self._server.poll() is not None:
+            self._mark = uuid.uuid4().hex
             self._server = subprocess.Popen(
                 [sys.executable, "-m", "executed.worker", "serve", *self.preload],
                 cwd=self.root,
-                env=_environment(),
+                env={**_environment(), MARK: self._mark},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,
             )
-            threading.Thread(target=self._listen, args=(self._server,), daemon=True).start()
+            threading.Thread(target=self._listen, args=(self._server, self._mark), daemon=True).start()
         return self._server
 
-    def _listen(self, server: subprocess.Popen[bytes]) -> None:
+    def _listen(self, server: subprocess.Popen[bytes], mark: str) -> None:
         assert server.stdout is not None
         for line in server.stdout:
             word, number, folder = line.decode().rstrip("\n").split(" ", 2)
@@ -156,6 +180,7 @@ class Pool:
             if messages:
                 messages.put((word, int(number)))
         server.wait()
+        _end_marked(mark)
         with self._lock:
             orphans, self._messages = self._messages, {}
             self._running.clear()
@@ -166,9 +191,10 @@ class Pool:
         """End the server and every job at once."""
         with self._lock:
             self._closed = True
-            server, running = self._server, list(self._running.values())
+            server, mark, running = self._server, self._mark, list(self._running.values())
         for pid in running:
             end_group(pid)
         if server:
             server.kill()
             server.wait()
+            _end_marked(mark)

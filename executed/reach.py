@@ -1,12 +1,13 @@
 """What leads to what in a book: from an example to every statement, module and installed package it can reach.
 
 Every name is followed: to definitions in its module, through imports to other snippet modules, and out to installed
-packages, of which the version counts. Importing a module runs its top level, so whatever there does more than bind a
-name to something plain counts for every example that touches the module. Where names cannot be followed (`globals()`,
-`eval`, star imports) whole modules count. When in doubt, run again.
+packages, of which the version counts, with those of all that they require. Importing a module runs its top level, so
+whatever there does more than bind a name to something plain counts for every example that touches the module. Where
+names cannot be followed (`globals()`, `eval`, star imports) whole modules count. When in doubt, run again.
 """
 
 import importlib.metadata
+import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -73,16 +74,17 @@ class Reach:
             folders = node.module.split(".")[:-1]
             for length in range(len(folders) + 1):
                 yield from self._imported(_joined(*folders[:length], "__init__"))
-            first: dict[str, int] = {}
+            loaded: dict[str, None] = {}
             for position, statement in enumerate(found):
                 if statement.effects:
                     yield Node(node.module, position)
+                before = len(loaded)
                 for one in () if statement.deferred else statement.imports:
                     yield from self.load(one)
                     if one.package not in sys.stdlib_module_names:
-                        first.setdefault(one.snippet if one.package == SNIPPETS else one.package, position)
-            for loaded, position in first.items():  # the order of what importing runs counts
-                yield Node(node.module, position, f"import {loaded}")
+                        loaded.setdefault(self._loads(one))
+                if new := list(loaded)[before:]:  # the order of what importing runs counts
+                    yield Node(node.module, position, f"import {', '.join(new)}")
             if module.scopes is None or (not found and not all(map(is_idle, module.tree.body))):
                 yield from self._everything()  # it cannot be analysed
         elif node.position == WHOLE:
@@ -149,6 +151,10 @@ class Reach:
         elif one.module != "executed":
             yield Node("", PACKAGE, one.package)
 
+    def _loads(self, one: Import) -> str:
+        within = _joined(one.module, one.attribute or "")
+        return within if one.package == SNIPPETS and self._file(within.partition(".")[2]) else one.module
+
     def _imported(self, name: str) -> Iterator[Node]:
         if name in self.book.modules:
             yield Node(name, IMPORTED)
@@ -182,6 +188,7 @@ class Reach:
                     yield from (Node("", PACKAGE, one.package) for one in statement.imports if one.package != SNIPPETS)
         elif name not in sys.stdlib_module_names:
             self._parts[node] = f"package {name}", version(name)
+            yield from (Node("", PACKAGE, other) for other in required(name))
             if version(name) == MISSING and name in self.book.modules:  # sys.path may lead to the book's own module
                 yield from self._everything()
 
@@ -194,18 +201,49 @@ def _joined(*parts: str) -> str:
 
 
 MISSING = "missing"
+# What a package uses where it is there, without requiring it.
+UNSAID = {"torch": ("numpy",)}
 
 
-@lru_cache(maxsize=256)
 def version(package: str) -> str:
     """The installed version of the distribution that an import name belongs to."""
+    if found := _said(package, "Version"):
+        return found[0]
+    return ", ".join(f"{owner} {version(owner)}" for owner in _owners(package)) or MISSING
+
+
+@lru_cache(maxsize=1024)
+def required(package: str) -> list[str]:
+    """The installed distributions that a package needs, or that install an import name."""
+    if not _said(package, "Version"):
+        return _owners(package)
+    wanted = [one for one in _said(package, "Requires-Dist") if "extra ==" not in one]
+    names = [re.split(r"[^\w.-]", one, maxsplit=1)[0] for one in wanted]
+    return [name for name in (*names, *UNSAID.get(package, ())) if _said(name, "Version")]
+
+
+@lru_cache(maxsize=4096)
+def _said(distribution: str, field: str) -> list[str]:
+    """What the metadata of an installed distribution says, without the description that makes most of its length."""
     try:
-        return importlib.metadata.version(package)
+        found = importlib.metadata.distribution(distribution)
     except importlib.metadata.PackageNotFoundError:
-        owners = sorted(set(_distributions().get(package, [])))
-        return ", ".join(f"{owner} {importlib.metadata.version(owner)}" for owner in owners) or MISSING
+        return []
+    head = (found.read_text("METADATA") or found.read_text("PKG-INFO") or "").partition("\n\n")[0]
+    return re.findall(rf"^{field}: (.*)$", head, re.M)
 
 
-@lru_cache(maxsize=1)
-def _distributions() -> "dict[str, list[str]]":
-    return dict(importlib.metadata.packages_distributions())
+@lru_cache(maxsize=1024)
+def _owners(package: str) -> list[str]:
+    """The distributions that install an import name.
+
+    `importlib.metadata.packages_distributions` would list every installed file for that: a third of a second, in a
+    build that may take one.
+    """
+    module = re.compile(rf"^{re.escape(package)}(/.*|\..*)?\.(py|so|pyd),", re.M)
+    found = set()
+    for distribution in importlib.metadata.distributions():
+        declared = (distribution.read_text("top_level.txt") or "").split()
+        if package in declared or (not declared and module.search(distribution.read_text("RECORD") or "")):
+            found.add(distribution.metadata["Name"])
+    return sorted(found)

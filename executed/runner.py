@@ -9,21 +9,24 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
 from executed import capture
-from executed.book import SNIPPETS, Book, Example
+from executed.book import SNIPPETS, Book, Example, Module
 from executed.fingerprint import Fingerprint, Fingerprints, differences, file_digest
 from executed.outside import missing
 from executed.pool import MOST_OUTPUT, Ended, Pool
 from executed.store import Failure, Outcomes, Result, Store
+from executed.worker import UNWRITTEN, state
 
 PASSING = ""
 """The fingerprint of a failure that has its cause outside its example, so that a try is always worth while."""
 Execute = Callable[[Path, float], Ended]
 
 
+@lru_cache(maxsize=1)
 def machine() -> str:
     """The machine as a page names it: processor, cores, system."""
     model = platform.processor() or platform.machine()
@@ -105,7 +108,6 @@ class Run:
         self.force, self.remembered, self.expect = set(force), remembered, expect
         self.fingerprints = Fingerprints(book)
         self.outcomes = Outcomes()
-        self.machine = machine()
 
     def all(self, names: Iterable[str]) -> Outcomes:
         order = [name for name in self.book.order(names) if not self._replaced(name)]
@@ -237,38 +239,45 @@ class Run:
             parameter: self.outcomes.results[need]
             for parameter, need in zip(example.parameters, example.needs, strict=True)
         }
+        followed = [self._modules(self.fingerprints.of(one)) for one in self.book.order([example.name])]
         job = {
             "root": str(self.book.root),
+            "followed": sorted({one.path for modules in followed for one in modules}),
             "module": f"{SNIPPETS}.{example.module}",
             "function": example.function,
-            "needs": {parameter: str(need.pickle_file) for parameter, need in needs.items()},
+            "needs": {parameter: (str(need.pickle_file), need.pickled) for parameter, need in needs.items()},
             "memory": example.options.memory,
             "threads": example.options.threads,
             "raises": example.options.raises,
         }
-        (folder / "job.json").write_text(json.dumps(job), "utf-8")
+        with self.store.writing():
+            (folder / "job.json").write_text(json.dumps(job), "utf-8")
         return folder
 
     def _finish(self, name: str, folder: Path, ended: Ended, left: int) -> None:
         if ended.reason == "stopped":
             return
         example, fingerprint = self.book.examples[name], self.fingerprints.of(name)
-        text = capture.readable(_beginning(folder / "output"))
+        printed = _beginning(folder / "output")
+        text = capture.readable(printed[:MOST_OUTPUT])
+        if len(printed) > MOST_OUTPUT and not ended.reason:
+            ended = Ended(ended.status, "output")
         try:
             outcome = json.loads((folder / "outcome.json").read_text("utf-8"))
         except (OSError, ValueError):
-            outcome = {"error": _how_it_ended(ended, example), "files": []}
+            outcome = {"error": _how_it_ended(ended, example), "files": {}}
             outcome |= _where_it_stood(folder / "trace", self.book.root)
-        edited = self._edited(fingerprint)
+            outcome["passing"] = ended.reason == "server" or ended.status == UNWRITTEN
+        files = {path: file_digest(self.book.root, path) for path in outcome["files"]}
+        edited = self._edited(fingerprint, outcome["files"])
         if ended.reason:
             outcome["error"] = _how_it_ended(ended, example)
         elif edited:
-            outcome = {"error": f"{', '.join(edited)} changed while it ran; build again", "files": []}
-        files = {path: file_digest(self.book.root, path) for path in outcome["files"]}
+            outcome = {"error": f"{', '.join(edited)} changed while it ran; build again", "passing": True}
         if "error" in outcome:
             failure = Failure(
                 name,
-                PASSING if edited else fingerprint.digest,
+                PASSING if outcome.get("passing") else fingerprint.digest,
                 outcome["error"],
                 outcome.get("path", example.path),
                 outcome.get("line", example.line),
@@ -293,18 +302,27 @@ class Run:
                 fingerprint.parts,
                 files,
                 needs,
-                self.machine,
+                machine(),
             )
             self.outcomes.results[name] = self.store.save(result, folder / "returned.pickle")
         self.outcomes.ran.append(name)
         shutil.rmtree(folder, ignore_errors=True)
         self.progress.finished(name, "error" in outcome, left)
 
-    def _edited(self, fingerprint: Fingerprint) -> list[str]:
-        """Modules whose text is no longer the one the fingerprint was taken of: the run may have read either."""
-        reached = [part.removeprefix("module ") for part in fingerprint.parts if part.startswith("module ")]
-        modules = [self.book.modules[name] for name in reached]
-        return [one.path for one in modules if not _reads(self.book.root / one.path, one.data)]
+    def _edited(self, fingerprint: Fingerprint, opened: dict[str, list[int]]) -> list[str]:
+        """Files that are not as the fingerprint or the example's first look found them: it may have read either."""
+        parts, root = fingerprint.parts, self.book.root
+        declared = [part.removeprefix("file ") for part in parts if part.startswith("file ")]
+        return [
+            *(one.path for one in self._modules(fingerprint) if not _reads(root / one.path, one.data)),
+            *(path for path in declared if file_digest(root, path) != parts[f"file {path}"]),
+            *(path for path, seen in opened.items() if state(str(root / path)) != seen),
+        ]
+
+    def _modules(self, fingerprint: Fingerprint) -> list[Module]:
+        """The modules that an example imports, as far as the text tells."""
+        parts = [part for part in fingerprint.parts if part.startswith("module ")]
+        return [self.book.modules[part.removeprefix("module ")] for part in parts]
 
 
 def _reads(file: Path, data: bytes) -> bool:
@@ -362,7 +380,7 @@ def run(
 def _beginning(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
-            return stream.read(MOST_OUTPUT)
+            return stream.read(MOST_OUTPUT + 1)
     except OSError:
         return b""
 
@@ -379,6 +397,10 @@ def _how_it_ended(ended: Ended, example: Example) -> str:
         return f"printed more than {MOST_OUTPUT // 2**20} MiB; print less"
     if ended.reason == "server":
         return "the process that starts the examples ended twice; what it said is above, if it said anything"
+    if ended.status == UNWRITTEN:
+        return (
+            "what came of it could not be written: is the disk full, or was .executed deleted? Mend that, build again"
+        )
     if ended.status < 0:
         return f"its process was ended by signal {-ended.status}"
     return f"its process ended by itself with exit status {ended.status}, before the example returned"

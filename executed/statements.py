@@ -22,6 +22,8 @@ def _words(text: str) -> frozenset[str]:
 OPAQUE = _words(
     """globals locals vars dir help lineno excepthook _getframe f_globals f_back f_lineno f_code tb_frame tb_lineno
     __doc__ __file__ __globals__ __dict__ __code__ __closure__ __subclasses__ __annotations__ __getattribute__
+    __firstlineno__ co_firstlineno co_lines co_consts gi_code gi_frame cr_code cr_frame settrace setprofile monitoring
+    showwarning formatwarning
     inspect traceback linecache gc ast dis logging threading asyncio concurrent unittest doctest cProfile pstats
     tracemalloc faulthandler jit fx export _dynamo profiler detect_anomaly set_detect_anomaly
     rich loguru pydantic click typer fire"""
@@ -31,11 +33,12 @@ ANYWHERE = _words(
     """eval exec compile __import__ __builtins__ __loader__ __spec__ builtins importlib runpy pkgutil modules
     pickle shelve marshal subprocess multiprocessing popen"""
 )
-# Functions and decorators of others that do nothing but make a value of what they are given.
+# Functions, decorators and base classes of others that do nothing but make a value of what they are given.
 PURE = _words(
     """dataclass field property staticmethod classmethod cached_property cache lru_cache wraps contextmanager
     abstractmethod override overload no_grad inference_mode example TypeVar ParamSpec NewType namedtuple partial Path
-    bool int float complex str bytes tuple list dict set frozenset range len abs min max sum round sqrt"""
+    bool int float complex str tuple list dict frozenset range len abs sum round sqrt
+    object type Exception ValueError NamedTuple TypedDict Protocol Generic ABC Enum Module Dataset"""
 )
 LITERALS = (ast.Constant, ast.Tuple, ast.List, ast.keyword, ast.arguments, ast.expr_context)
 # What may run code of its operands' own.
@@ -88,16 +91,20 @@ def sha(text: str | bytes) -> str:
 class _TopLevel:
     """Goes through a module, or a class body, in order, and tells which statements may do more than bind a name."""
 
-    def __init__(self, bound: set[str], safe: set[str]) -> None:
+    def __init__(self, bound: set[str], safe: set[str], foreign: set[str]) -> None:
         self.bound = bound
         """Names that exist by now."""
         self.safe = safe
         """Those on which attributes, operators and subscripts do nothing but give a value."""
+        self.foreign = foreign
+        """Those that are Python's or an installed package's."""
 
     def has_effects(self, node: ast.stmt) -> bool:
         effects, safe = self._judged(node)
         names = _binds(node)
         self.safe = self.safe | names if safe and not effects else self.safe - names
+        imported = isinstance(node, ast.Import | ast.ImportFrom)
+        self.foreign = self.foreign | names if imported and safe else self.foreign - names
         self.bound = self.bound - names if isinstance(node, ast.Delete) else self.bound | names
         return effects
 
@@ -121,12 +128,12 @@ class _TopLevel:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return not (pure and self.plain(node.args) and self._harmless(node.returns)), True
         if isinstance(node, ast.ClassDef):
-            body = _TopLevel(self.bound, self.safe)
+            body = _TopLevel(self.bound, self.safe, self.foreign)
             inside = [body.has_effects(member) for member in node.body]
-            # A base class of the book's own may keep a list of its subclasses.
-            pure = pure and not node.keywords and all(self.plain(base, True) for base in node.bases)
+            pure = pure and not node.keywords and all(map(self._quiet, node.bases))
             hooks = {"__init_subclass__", "__class_getitem__"} & {getattr(member, "name", "") for member in node.body}
-            return not pure or any(inside), not hooks
+            stacked = any(len(getattr(member, "decorator_list", ())) > 1 for member in node.body)  # a class's property
+            return not pure or any(inside), not hooks and not stacked
         return True, False
 
     def plain(self, node: ast.AST, operand: bool = False) -> bool:
@@ -139,18 +146,26 @@ class _TopLevel:
             return self.plain(node.args)
         if not isinstance(node, (*LITERALS, *OPERATIONS)) or (isinstance(node, ast.Call) and not self._pure(node.func)):
             return False
+        if isinstance(node, ast.Dict):  # it hashes its keys, and does nothing with its values
+            pairs = [(key or value, value) for key, value in zip(node.keys, node.values, strict=True)]
+            return all(self.plain(key, True) and self.plain(value, operand) for key, value in pairs)
         operand = operand or isinstance(node, OPERATIONS)
         return all(self.plain(child, operand) for child in ast.iter_child_nodes(node))
 
     def _harmless(self, annotation: ast.expr | None) -> bool:
         # What an annotation does with `|`, dots and brackets is taken to have no effect.
-        return annotation is None or _TopLevel(self.bound, self.bound).plain(annotation)
+        return annotation is None or _TopLevel(self.bound, self.bound, self.foreign).plain(annotation)
+
+    def _quiet(self, base: ast.expr) -> bool:
+        """Whether a base class is known to keep no list of its subclasses."""
+        first, *rest = dotted(base.value if isinstance(base, ast.Subscript) else base).split(".")
+        return self.plain(base, True) and (first not in self.foreign or [first, *rest][-1] in PURE)
 
     def _pure(self, function: ast.expr) -> bool:
         if isinstance(function, ast.Call):
             return self.plain(function)
         first, *rest = dotted(function).split(".")
-        return first in self.safe and [first, *rest][-1] in PURE
+        return first in self.foreign and [first, *rest][-1] in PURE
 
 
 def is_idle(node: object) -> bool:
@@ -190,7 +205,7 @@ def statements(module: Module) -> tuple[Statement, ...]:
     """The top-level statements of a module, each analysed on its own; none where the module cannot be analysed."""
     if module.scopes is None:
         return ()
-    top = _TopLevel({*dir(builtins)}, {*dir(builtins)})
+    top = _TopLevel({*dir(builtins)}, {*dir(builtins)}, {*dir(builtins)})
     scopes = [(scope.get_lineno(), _looked_up(scope)) for scope in module.scopes.get_children()]
     try:
         found = [_statement(module, node, top, scopes) for node in module.tree.body if not is_idle(node)]
@@ -216,7 +231,7 @@ def binders(module: Module) -> dict[str, list[int]]:
 def _statement(module: Module, node: ast.stmt, top: _TopLevel, scopes: list[tuple[int, set[str]]]) -> Statement:
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     # An example's options are hashed by what they mean, not by how they are written.
-    marks = [one for one in decorators if is_example_decorator(one) and top.safe & {"example", "executed"}]
+    marks = [one for one in decorators if is_example_decorator(one) and top.foreign & {"example", "executed"}]
     shape, nodes = _shape(node, marks)
     attributes = nodes[ast.Attribute]
     owners = {id(one.value) for one in attributes if isinstance(one.ctx, ast.Load)}
@@ -232,11 +247,12 @@ def _statement(module: Module, node: ast.stmt, top: _TopLevel, scopes: list[tupl
         evaluated = [*decorators, *node.bases, *node.keywords]
     reads = {one.id for part in evaluated if part for one in ast.walk(part) if isinstance(one, ast.Name)}
     reads = reads.union(*(names for line, names in scopes if node.lineno <= line <= (node.end_lineno or 0)))
-    # `typing.get_type_hints` looks up what an annotation says as text.
+    # `typing.get_type_hints` looks up what an annotation says, as text or put off.
     noted = [one.annotation for one in (*nodes[ast.arg], *nodes[ast.AnnAssign])]
     noted += [one.returns for kind in FUNCTION for one in nodes[kind]]
-    hints = [one.value for part in noted if part for one in ast.walk(part) if isinstance(one, ast.Constant)]
-    reads = reads.union(*(re.findall(r"\w+", hint) for hint in hints if isinstance(hint, str)))
+    hints = [one for part in noted if part for one in ast.walk(part)]
+    reads |= {one.id for one in hints if isinstance(one, ast.Name)}
+    reads = reads.union(*(re.findall(r"\w+", str(one.value)) for one in hints if isinstance(one, ast.Constant)))
 
     called = {id(one.func) for one in nodes[ast.Call]}
     said = {*texts, *(one.attr for one in attributes if one.attr != "modules" or id(one) not in called)}
@@ -244,6 +260,7 @@ def _statement(module: Module, node: ast.stmt, top: _TopLevel, scopes: list[tupl
     said |= {one.id for one in nodes[ast.Name]} - {"modules"}
     said |= {word for one in imports for word in (*one.module.split("."), one.attribute or "")}
     said |= {"importlib" for text in texts if ".py" in text or SNIPPETS in text}
+    said |= {"__dict__" for text in texts if "__" in text.replace("__main__", "")}  # "{0.__doc__}", "__do" + "c__"
     named = binds and (isinstance(node, DEFINITION) or not effects)
     return Statement(
         ", ".join(sorted(binds)) if named else f"line `{module.lines[node.lineno - 1].strip()[:50]}`",
@@ -273,6 +290,7 @@ def _shape(root: ast.stmt, left_out: list[ast.expr]) -> tuple[list[str], dict[ty
             value = getattr(node, name, None) if name not in ("ctx", "kind", "type_comment") else None
             if isinstance(value, ast.AST):
                 todo.append(value)
+                shape.append("")  # `x[1:]` is not `x[:1]`
             elif isinstance(value, list):
                 kept = [item for item in value if item not in left_out and not is_idle(item)]
                 todo += [item for item in kept if isinstance(item, ast.AST)]

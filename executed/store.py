@@ -12,13 +12,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
+from executed.book import BookError, Problem
 from executed.capture import visible
 from executed.statements import sha
 
@@ -61,7 +60,10 @@ class Result:
         """
         if not self.pickled:
             raise LookupError(f"{self.name} returned something that cannot be kept for others: {self.unpickled}")
-        data = self.pickle_file.read_bytes() if self.pickle_file.exists() else b""
+        try:
+            data = self.pickle_file.read_bytes()
+        except OSError:
+            data = b""
         if sha(data) != self.pickled:
             raise LookupError(f"{self.pickle_file} is damaged; delete it and build again")
         return pickle.loads(data)
@@ -73,7 +75,10 @@ class Result:
 
     def intact(self) -> bool:
         """Whether the returned object can still be handed on as it was kept."""
-        return not self.pickled or (self.pickle_file.exists() and sha(self.pickle_file.read_bytes()) == self.pickled)
+        try:
+            return not self.pickled or sha(self.pickle_file.read_bytes()) == self.pickled
+        except OSError:
+            return False
 
     @property
     def pickle_file(self) -> Path:
@@ -127,7 +132,8 @@ class Store:
 
     def load(self, name: str, fingerprint: str) -> Result | None:
         """The result stored for this fingerprint, or None: missing, damaged and half-written look the same."""
-        return self._read(self.folder / "results" / name / f"{fingerprint}.json")
+        found = self._read(self.folder / "results" / name / f"{fingerprint}.json")
+        return found if found and (found.name, found.fingerprint) == (name, fingerprint) else None
 
     def newest(self, name: str) -> Result | None:
         """The latest result of any fingerprint: what to compare with, and how long a run may take."""
@@ -157,25 +163,44 @@ class Store:
         self._replace(file, f"{sha(text)}\n{text}".encode())
 
     def save(self, result: Result, returned: Path) -> Result:
-        """Keep a result. `returned` is the pickle that the worker left, if it left one."""
+        """Keep a result. `returned` is the pickle that the worker left, or would have left beside its note why not."""
         entry = self.folder / "results" / result.name / f"{result.fingerprint}.json"
-        entry.parent.mkdir(parents=True, exist_ok=True)
         body = {key: value for key, value in asdict(result).items() if key not in ("digest", "entry")}
-        if returned.exists():
-            data = returned.read_bytes()
-            body["pickled"] = sha(data)
-            self._replace(entry.with_suffix(".pickle"), data)
-        elif (note := returned.with_suffix(".unpickled")).exists():
-            body["unpickled"] = note.read_text("utf-8")
+        with self.writing():
+            if (note := returned.with_suffix(".unpickled")).exists():
+                body["unpickled"] = note.read_text("utf-8")
+            elif returned.exists() or not result.pickled:
+                data = returned.read_bytes()
+                body["pickled"] = sha(data)
+                self._replace(entry.with_suffix(".pickle"), data)
         self.write_text(entry, json.dumps(body))
         self._failure_file(result.name).unlink(missing_ok=True)
         return Result(**body, digest=checksum_of(body), entry=entry)
 
     def _replace(self, target: Path, data: bytes) -> None:
-        handle, partial = tempfile.mkstemp(dir=self._work_folder())
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(partial, target)
+        with self.writing():
+            handle, partial = tempfile.mkstemp(dir=self._work_folder())
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(partial, target)
+            except BaseException:
+                os.unlink(partial)
+                raise
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Whatever stands in the way of writing becomes a message: BookError."""
+        try:
+            yield
+        except OSError as error:
+            file = error.filename2 or error.filename
+            message = (
+                f"{error.strerror}{f' ({file})' if file else ''}. Results are kept in this folder: make room, or let "
+                "it be written, or delete what is in the way; then build again. What had finished is kept"
+            )
+            raise BookError(Problem(str(self.folder), 1, message)) from None
 
     def record_file(self, name: str) -> Path:
         return self.root / RECORDS / f"{name}.json"
@@ -184,7 +209,6 @@ class Store:
         """Write a result to be committed, with the hash of the code it came from."""
         body = {key: value for key, value in asdict(result).items() if key not in ("digest", "entry", "pickled")}
         text = json.dumps({"code": code, "result": body}, indent=1, ensure_ascii=False) + "\n"
-        self.record_file(result.name).parent.mkdir(exist_ok=True)
         self._replace(self.record_file(result.name), text.encode())
         return self.record_file(result.name)
 
@@ -192,7 +216,7 @@ class Store:
         """A committed result and the hash of the code it came from, if there is a readable one."""
         try:
             found = json.loads(self.record_file(name).read_text("utf-8"))
-            body = found["result"]
+            body = {**found["result"], "pickled": ""}  # a pickle that somebody committed is never opened
             return found["code"], Result(**body, digest=checksum_of(body), entry=self.record_file(name))
         except (OSError, ValueError, TypeError, KeyError):
             return None
@@ -202,7 +226,6 @@ class Store:
 
     def save_failure(self, failure: Failure) -> None:
         """Note a failure for `executed status`. It never stands in for a result: a build tries again."""
-        self._failure_file(failure.name).parent.mkdir(parents=True, exist_ok=True)
         self._replace(self._failure_file(failure.name), json.dumps(asdict(failure)).encode())
 
     def failure(self, name: str) -> Failure | None:
@@ -213,12 +236,13 @@ class Store:
 
     def new_folder(self, prefix: str) -> Path:
         """An empty folder for a run in progress."""
-        return Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=self._work_folder()))
+        with self.writing():
+            return Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=self._work_folder()))
 
     def _work_folder(self) -> Path:
         folder = self.folder / "tmp"
         folder.mkdir(parents=True, exist_ok=True)
-        if not (ignore := self.folder / ".gitignore").exists():
+        if not (ignore := self.folder / ".gitignore").exists() or not ignore.stat().st_size:  # the disk was full
             ignore.write_text("*\n", "utf-8")
         return folder
 
@@ -228,12 +252,16 @@ class Store:
 
         `waiting` is called if another one is at it. The lock goes with its process, however that ends.
         """
-        lock = FileLock(self._work_folder().with_name("lock"))
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            waiting()
-            lock.acquire()
+        with self.writing():
+            from filelock import FileLock, Timeout  # here: most builds run nothing and need no lock
+
+            lock = FileLock(self._work_folder().with_name("lock"))
+            try:
+                lock.acquire(blocking=False)
+            except Timeout:
+                waiting()
+                lock.acquire()
+            list(self._leftovers())
         try:
             yield
         finally:
@@ -241,21 +269,32 @@ class Store:
 
     def collect(self, keep: set[tuple[str, str]]) -> Iterator[Path]:
         """Delete every entry that is not in `keep` (name, fingerprint) and leftovers of runs that were killed."""
-        for entry in sorted((self.folder / "results").glob("*/*")):
-            if (entry.parent.name, entry.stem) not in keep:
-                entry.unlink(missing_ok=True)
-                yield entry
-                if not any(entry.parent.iterdir()):
-                    entry.parent.rmdir()
-        names = {name for name, _ in keep}
-        for entry in sorted((self.folder / "failures").glob("*.json")):
-            if entry.stem not in names:
-                entry.unlink(missing_ok=True)
-                yield entry
+        with self.writing():
+            for entry in sorted((self.folder / "results").glob("*/*")):
+                if (entry.parent.name, entry.stem) not in keep:
+                    yield _deleted(entry)
+                    if not any(entry.parent.iterdir()):
+                        entry.parent.rmdir()
+            names = {name for name, _ in keep}
+            for entry in sorted((self.folder / "failures").glob("*.json")):
+                if entry.stem not in names:
+                    yield _deleted(entry)
+            yield from self._leftovers()
+
+    def _leftovers(self) -> Iterator[Path]:
+        """Delete what runs that were killed have left, once it is so old that it can belong to none that lives."""
         for leftover in sorted((self.folder / "tmp").glob("*")):
-            if time.time() - leftover.stat().st_mtime > DAY:
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-                yield leftover
+            with suppress(OSError):  # it is gone by now, or another user's
+                if abs(time.time() - leftover.lstat().st_mtime) > DAY:  # the clock may have been set back
+                    yield _deleted(leftover)
+
+
+def _deleted(path: Path) -> Path:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    return path
 
 
 def checksum_of(body: dict[str, Any]) -> str:

@@ -9,10 +9,12 @@ way in; on the way out `output` (what was printed), `outcome.json`, and `returne
 import contextlib
 import ctypes
 import faulthandler
+import gc
+import hashlib
 import importlib
 import importlib.machinery
-import json
 import linecache
+import logging
 import os
 import pickle
 import selectors
@@ -22,12 +24,18 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
+from errno import EDQUOT, ENOSPC, ESTALE
+from json import dumps, loads  # by name, as an example may put its own in their place
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 GIB = 2**30
-# Set before torch is imported: one thread an example, and the same hash order and figures in every process.
+FULL = (ENOSPC, EDQUOT)
+UNWRITTEN = 70
+"""The exit status of a process that could not write down what came of its job."""
+# Set before torch is imported: one thread an example; and whatever the shell says, the same hash order, figures, time
+# zone and warnings in every process.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -39,25 +47,37 @@ ENVIRONMENT = {
     "COLUMNS": "80",
     "NO_COLOR": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    "TZ": "UTC",
+    "LC_ALL": "C.UTF-8",
+    "PYTHONOPTIMIZE": "",
+    "PYTHONWARNINGS": "",
 }
 
 
 def run(folder: Path) -> None:
     """Run the job in `folder` in this process and leave its outcome there."""
-    job = json.loads((folder / "job.json").read_text("utf-8"))
+    job = loads((folder / "job.json").read_text("utf-8"))
     _redirect(folder / "output")
     _dump_where_it_stands(folder / "trace")
     _limit_memory(int(job["memory"] * GIB))
-    opened: dict[str, None] = {}
-    sys.addaudithook(_watch_files(Path(job["root"]), opened))
+    opened: dict[str, list[int]] = {}
+    sys.addaudithook(_watch_files(Path(job["root"]), {*job["followed"]}, opened))
+    streams = sys.stdout, sys.stderr
     # Only after the hook: what an example reads while its module is imported counts too.
     outcome = _outcome(job, folder)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (*streams, sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            if "error" not in outcome:
+                message = f"what it printed could not be written: {_described(error)}"
+                outcome = _failure(job, message, outcome["started"], error)
+        except (ValueError, AttributeError):  # the example closed it, or put something else in its place
+            pass
     ctypes.CDLL(None).fflush(None) if os.name == "posix" else None
-    outcome["files"] = list(opened)
+    outcome["files"] = opened
     partial = folder / "outcome.partial"
-    partial.write_text(json.dumps(outcome), "utf-8")
+    partial.write_text(dumps(outcome), "utf-8")
     partial.rename(folder / "outcome.json")
 
 
@@ -73,10 +93,10 @@ def _outcome(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
             torch.set_num_threads(job["threads"])
         function = getattr(importlib.import_module(job["module"]), job["function"])
-        needs = {name: pickle.loads(Path(path).read_bytes()) for name, path in job["needs"].items()}
+        needs = {name: pickle.loads(_kept(*need)) for name, need in job["needs"].items()}
         begun = time.perf_counter()
         try:
-            returned = function(**needs)
+            returned = _call(function, needs)
             seconds = time.perf_counter() - begun
             if job["raises"]:
                 return _failure(job, f"was to raise {job['raises']} and did not", started)
@@ -85,7 +105,7 @@ def _outcome(job: dict[str, Any], folder: Path) -> dict[str, Any]:
                 raise
             seconds = time.perf_counter() - begun
             returned = None
-            print(*traceback.format_exception_only(error), sep="", end="")
+            sys.stdout.write("".join(traceback.format_exception_only(error)))
         values = capture.quotable(returned if returned is not None else {})
         if not isinstance(values, dict) or "$unquotable" in values:
             values = {"value": values}
@@ -99,6 +119,24 @@ def _outcome(job: dict[str, Any], folder: Path) -> dict[str, Any]:
         }
     except BaseException as error:  # SystemExit and KeyboardInterrupt end an example as any error does
         return _failure(job, _described(error), started, error)
+
+
+def _kept(path: str, checksum: str) -> bytes:
+    """The pickle of a need, which another run may have deleted or made anew by now."""
+    data = Path(path).read_bytes() if os.path.exists(path) else b""
+    if hashlib.sha256(data).hexdigest() != checksum:
+        raise OSError(ESTALE, "it is not what it was when this build began; build again", path)
+    return data
+
+
+def _call(function: Callable[..., Any], needs: dict[str, Any]) -> Any:
+    """What the example returns. A process that it forked must not come back here as well."""
+    own = os.getpid()
+    try:
+        return function(**needs)
+    finally:
+        if os.getpid() != own:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _compile_anew(root: str) -> None:
@@ -121,15 +159,19 @@ def _compile_anew(root: str) -> None:
 def _pickle(returned: object, target: Path) -> None:
     """Keep the returned object for the examples that need it. One that cannot be kept matters only to those."""
     try:
-        target.write_bytes(pickle.dumps(returned))
+        data = pickle.dumps(returned)
     except Exception as error:
         target.with_suffix(".unpickled").write_text(f"{type(error).__name__}: {error}", "utf-8")
+    else:
+        target.write_bytes(data)
 
 
 def _described(error: BaseException) -> str:
     text = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, MemoryError) or "can't allocate memory" in text or "not enough memory" in text:
         return f"ran out of its memory limit (memory= in @example raises it): {text.splitlines()[0]}"
+    if isinstance(error, OSError) and error.errno in FULL:
+        return f"there is no room left on the disk; make some and build again: {text}"
     if isinstance(error, SystemExit):
         return f"called sys.exit({error.code!r})"
     return text
@@ -145,7 +187,8 @@ def _failure(job: dict[str, Any], message: str, started: float, error: BaseExcep
         lines.append(f"{_shown(frame.filename, job['root'])}:{frame.lineno} in {frame.name}")
         lines.append(f"    {linecache.getline(frame.filename, frame.lineno or 0).strip()}")
     place = {"path": _shown(own[-1].filename, job["root"]), "line": own[-1].lineno} if own else {}
-    return {"error": message, "trace": lines, "seconds": time.time() - started, **place}
+    passing = isinstance(error, OSError) and error.errno in (*FULL, ESTALE)
+    return {"error": message, "trace": lines, "started": started, "passing": passing, **place}
 
 
 def _is_engine(filename: str) -> bool:
@@ -175,6 +218,8 @@ def _redirect(output: Path) -> None:
     # A line number in a warning would change with every comment above it.
     warnings.formatwarning = lambda message, category, *_, **__: f"{category.__name__}: {message}\n"
     warnings.filterwarnings("ignore", message=".*non-interactive, and thus cannot be shown")
+    for name in ("matplotlib", "matplotlib.font_manager"):  # they tell of this machine's caches and fonts
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def _dump_where_it_stands(target: Path) -> None:
@@ -197,10 +242,10 @@ def _limit_memory(limit: int) -> None:
     if sys.platform == "linux":
         import resource
 
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        # The process goes when its server goes, even if the server was killed.
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     else:
         threading.Thread(target=_watch_memory, args=(limit,), daemon=True).start()
 
@@ -221,10 +266,21 @@ def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _watch_files(root: Path, opened: dict[str, None]) -> Callable[[str, tuple[Any, ...]], None]:
+def state(path: str) -> list[int]:
+    """What tells that a file was written; nothing where there is none, and for folders."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return []
+    return [] if os.path.isdir(path) else [found.st_mtime_ns, found.st_size, found.st_ino]
+
+
+def _watch_files(
+    root: Path, followed: set[str], opened: dict[str, list[int]]
+) -> Callable[[str, tuple[Any, ...]], None]:
     """An audit hook that notes which repository files an example reads, and lets it write to none of them.
 
-    Not counted: code, which the fingerprint follows by itself, hidden folders, and installed packages.
+    Not counted: imports of code that the fingerprint follows by itself, hidden folders, and installed packages.
     """
     prefixes = tuple(os.path.realpath(p) + os.sep for p in (sys.prefix, sys.base_prefix))
     top = os.path.realpath(root) + os.sep
@@ -232,27 +288,36 @@ def _watch_files(root: Path, opened: dict[str, None]) -> Callable[[str, tuple[An
     def note(event: str, arguments: tuple[Any, ...]) -> None:
         if event not in ("open", "os.listdir", "os.scandir") or not isinstance(arguments[0], str | bytes | os.PathLike):
             return
-        if event == "os.listdir" and sys._getframe(1).f_code.co_filename.startswith("<frozen importlib"):
+        reader = sys._getframe(1).f_code.co_filename
+        importing = reader.startswith("<frozen importlib")
+        if event == "os.listdir" and importing:
             return  # an import looks into every folder on its way
         path = os.path.realpath(os.fsdecode(arguments[0]))
         if not path.startswith(top) or path.startswith(prefixes):
             return
         inside = path[len(top) :].replace(os.sep, "/")
-        if inside.startswith((".", "executed/")) or inside.endswith((".py", ".pyc")) or "/__pycache__" in inside:
+        if inside.startswith((".", "executed/")) or "__pycache__" in inside or ".egg-info/" in inside:
             return
+        if inside.endswith(".py") and (inside in followed if importing else reader.endswith("tokenize.py")):
+            return  # `tokenize` reads the lines that a traceback shows
         flags = arguments[2] if event == "open" and isinstance(arguments[2], int) else 0
         if flags & (os.O_WRONLY | os.O_RDWR):
             raise PermissionError(f"an example may not write into the repository ({inside}); use a temporary folder")
-        opened.setdefault(inside)
+        if inside not in opened:
+            opened[inside] = state(path)
 
     return note
 
 
 def serve(preload: list[str]) -> None:
     """Fork one child a job until standard input closes, then end whatever still runs."""
-    for name in preload:
+    _adopt()
+    gc.disable()  # what is imported stays: to look for garbage among it takes a seventh of the time
+    for name in ("executed.capture", *preload):
         with contextlib.suppress(ImportError):  # the example that needs it says so better
             importlib.import_module(name)
+    gc.freeze()
+    gc.enable()
     running: dict[int, str] = {}
     wake, wakeup = os.pipe()
     os.set_blocking(wake, False)
@@ -272,18 +337,57 @@ def serve(preload: list[str]) -> None:
             if not read:
                 for pid in running:
                     end_group(pid)
+                _end_children()
                 return
             *folders, waiting = (waiting + read).split(b"\n")
             for folder in folders:
                 pid = _fork(folder.decode(), (wake, wakeup))
                 running[pid] = folder.decode()
-                os.write(1, f"started {pid} {running[pid]}\n".encode())
-        while running:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            end_group(pid)  # child processes that the example left behind
-            os.write(1, f"ended {os.waitstatus_to_exitcode(status)} {running.pop(pid)}\n".encode())
+                _tell(f"started {pid} {running[pid]}")
+        while ended := _reap():
+            pid, status = ended
+            if pid in running:
+                end_group(pid)  # child processes that the example left behind
+                _tell(f"ended {os.waitstatus_to_exitcode(status)} {running.pop(pid)}")
+                _end_children(spare=running)
+
+
+def _tell(line: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the build was killed; the end of standard input says so as well
+        os.write(1, f"{line}\n".encode())
+
+
+def _adopt() -> None:
+    """On Linux, become the parent of every process below this one that loses its own: so none can get away."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
+def _reap() -> tuple[int, int] | None:
+    """A child process that has ended, and how; None where none has."""
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, status) if pid else None
+
+
+def _end_children(spare: Container[int] = ()) -> None:
+    """End what examples that have ended left behind, whatever session it put itself into."""
+    end = time.monotonic() + 1
+    while (children := [pid for pid in _children() if pid not in spare]) and time.monotonic() < end:
+        for pid in children:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _children() -> Iterator[int]:
+    """The processes whose parent this one is, where the system has /proc."""
+    for name in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ()):
+        with contextlib.suppress(OSError):
+            if int(Path("/proc", name, "stat").read_bytes().rpartition(b")")[2].split()[1]) == os.getpid():
+                yield int(name)
 
 
 def end_group(pid: int, number: int = getattr(signal, "SIGKILL", signal.SIGTERM)) -> None:
@@ -293,29 +397,45 @@ def end_group(pid: int, number: int = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 def _fork(folder: str, server_only: tuple[int, ...]) -> int:
+    server = os.getpid()
     pid = os.fork()
     if pid:
         return pid
-    leave = os._exit
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in server_only:
             os.close(number)
-        run(Path(folder))
-        leave(0)
+        _run_and_leave(Path(folder), server)
+    finally:
+        os._exit(UNWRITTEN)
+
+
+def _run_and_leave(folder: Path, parent: int) -> NoReturn:
+    """Run a job and end at once: threads that go on and exit handlers that hang are not waited for."""
+    leave = os._exit  # before an example's own call leaves a trace
+    try:
+        _adopt()
+        if sys.platform == "linux":  # the process goes when its parent goes, even if that is killed
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() == parent:
+            run(folder)
+            _end_children()
+            leave(0)
+    except OSError:
+        pass  # the status says it
     except BaseException:
         traceback.print_exc()
     finally:
-        leave(70)
+        leave(UNWRITTEN)
 
 
 def main(arguments: list[str]) -> None:
     if arguments[0] == "serve":
         serve(arguments[1:])
     else:
-        run(Path(arguments[1]))
+        _run_and_leave(Path(arguments[1]), os.getppid())
 
 
 if __name__ == "__main__":

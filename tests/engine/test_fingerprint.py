@@ -1,13 +1,14 @@
 """executed/fingerprint.py: never stale, and no needless run where the text alone can tell.
 
 The tricky books below are changed digit by digit, line by line, and really run: whatever changes what an example
-prints must change its fingerprint. Honest scope: what a change in an installed package, in the environment or in a
-file does is not seen in the source text, and a name that is only computed (`getattr(f, "__do" + "c__")`) is not found.
+prints must change its fingerprint. Honest scope: what the environment does, or a file that a child process reads, is
+not seen in the source text; `benchmarks/mutation.py` puts the whole book to the question, and takes its time.
 """
 
 import ast
 import contextlib
 import importlib
+import importlib.metadata
 import io
 import json
 import os
@@ -22,8 +23,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from executed.book import Book
+from benchmarks.mutants import variants
+from executed.book import DEFINITION, Book
 from executed.fingerprint import Fingerprints, differences
+from executed.reach import version
+from executed.runner import run
+from executed.store import Store
 
 WriteBook = Callable[..., Path]
 Snippets = dict[str, str]
@@ -78,7 +83,7 @@ def replaced(source: str, node: ast.AST, text: str) -> str:
 
 
 def changed(source: str) -> Iterator[str]:
-    """A module with one thing changed: a number, a text, what an import binds, a line gone, two lines swapped."""
+    """A module with one thing changed: a number, a text, a slice, an import; a line or decorator gone, two swapped."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -89,6 +94,14 @@ def changed(source: str) -> Iterator[str]:
             one, two = node.names[:2]
             one.asname, two.asname = two.asname or two.name, one.asname or one.name
             yield replaced(source, node, ast.unparse(node))
+            node.names[:2] = two, one
+            yield replaced(source, node, ast.unparse(node))
+        elif isinstance(node, ast.Slice) and (node.lower or node.upper):
+            node.lower, node.upper = node.upper, node.lower
+            yield replaced(source, node, ast.unparse(node))
+        elif isinstance(node, DEFINITION):
+            for decorator in node.decorator_list:
+                yield replaced(source, decorator, "(lambda f: f)")
     lines = source.split("\n")
     starts = [min([one.lineno, *(d.lineno for d in getattr(one, "decorator_list", ()))]) - 1 for one in tree.body]
     pieces = ["\n".join(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
@@ -724,6 +737,115 @@ TRICKY: dict[str, Snippets] = {
         "quiet": "import snippets.noisy\ndef f():\n    return 1\n",
         "main": main("from snippets.quiet import f\n@example\ndef shown():\n    print(f())\n"),
     },
+    "slices": {
+        "main": main("""
+        def f(x):
+            return x[1:], x[:2], x[::2], x[1:2]
+        @example
+        def shown():
+            print(f([1, 2, 3]))
+        """)
+    },
+    "own functions with names that sound harmless": {
+        "main": main("""
+        SEEN = []
+        def sqrt(x):
+            SEEN.append(x)
+            return 2
+        def cache(f):
+            SEEN.append(f.__name__)
+            return f
+        root = sqrt(3)
+        @cache
+        def unused():
+            pass
+        class Group:
+            len = sqrt
+        size = Group.len(4)
+        largest = max((1, 2), key=sqrt)
+        class Own:
+            @classmethod
+            @property
+            def property(cls):
+                SEEN.append(5)
+        seen = Own.property
+        @example
+        def shown():
+            print(SEEN)
+        """)
+    },
+    "base classes of others that keep a list": {
+        "main": main("""
+        import yaml
+        class Never(yaml.YAMLObject):
+            yaml_tag = "!named"
+            size = 3
+        @example
+        def shown():
+            print(yaml.load("!named {}", yaml.Loader).size)
+        """)
+    },
+    "names that are computed": {
+        "main": main("""
+        def f():
+            \"""The function.\"""
+            yield 1
+        @example
+        def by_parts():
+            print(getattr(f, "__do" + "c__"))
+        @example
+        def by_a_template():
+            print("{0.__doc__}".format(f))
+        @example
+        def by_its_code():
+            print(f().gi_code.co_firstlineno)
+        """)
+    },
+    "annotations put off in classes and functions": {
+        "main": "from __future__ import annotations\n"
+        + main("""
+        from dataclasses import dataclass
+        from typing import get_type_hints
+        class Kind:
+            size = 3
+        @dataclass
+        class Point:
+            x: Kind = None
+        def inner():
+            def hinted(x: Other):
+                pass
+            return get_type_hints(hinted)["x"].size
+        class Other:
+            size = 4
+        @example
+        def shown():
+            print(get_type_hints(Point)["x"].size, inner())
+        """),
+    },
+    "effects in the order of one import": {
+        "log": "SEEN = []\n",
+        "a": "from snippets.log import SEEN\nSEEN.append('a')\n",
+        "b": "from snippets.log import SEEN\nSEEN.append('b')\n",
+        "c": "from snippets.log import SEEN\nSEEN.append('c')\n",
+        "main": main("""
+        from snippets import a, b
+        from snippets import c
+        from snippets.log import SEEN
+        @example
+        def shown():
+            print(SEEN)
+        """),
+    },
+    "names bound in passing": {
+        "a": """
+        match [1, 2]:
+            case [x, *y]:
+                pass
+        def f(z=(w := 5)):
+            return x, y, z, w
+        """,
+        "main": main("from snippets.a import f, w, y\n@example\ndef shown():\n    print(f(), w, y)\n"),
+    },
     "modules that import each other": {
         "a": "import snippets.b as b\ndef f():\n    return b.g() + 1\n",
         "b": "import snippets.a as a\ndef g():\n    return 2\ndef h():\n    return a.f()\n",
@@ -761,6 +883,22 @@ STATEMENTS = [
     "from snippets import {m} as other\nother.{x} = {y}\ndef {n}():\n    return other.{x}()",
     "for {n} in ({x}, {y}):\n    pass",
     "{n}, {y} = {x}, {x}",
+    "def {n}():\n    return sum([1, 2, 3, 4][{k}:])",
+    "def note(f):\n    LOG.append(f())\n    return f\n@note\ndef {n}():\n    return {k}",
+    "def cache(f):\n    LOG.append({k})\n    return f\n@cache\ndef {n}():\n    return {x}()",
+    "from functools import cache\n@cache\ndef {n}():\n    return {x}()",
+    "TABLE = {{}}\ndef keep(f):\n    TABLE[f.__name__] = f\n    return f\n@keep\ndef {n}():\n    return len(TABLE)",
+    "class D(Base):\n    size = {k}\n{n} = D().get",
+    "class E(Base):\n    get = lambda self: {x}() + self.size\nBase.size = {k}\n{n} = E().get",
+    "from snippets.{m} import Base as Other\nOther.get = lambda self: {k}\n{n} = Other().get",
+    "class P:\n    @property\n    def value(self):\n        return {x}()\n{n} = lambda: P().value",
+    "best = max(({x}, {y}), key=lambda f: LOG.append(f()) or f())\n{n} = lambda: best()",
+    "try:\n    from snippets.{m} import e as {n}\nexcept ImportError:\n    def {n}():\n        return {k}",
+    "from . import {m} as near\ndef {n}():\n    return getattr(near, chr({k} % 3 + 97))()",
+    "setattr(__import__('snippets.{m}').{m}, 'b', {x})\n{n} = {y}",
+    "def {n}(*, f={x}, g=(h := {y})):\n    return f() + h()",
+    "del {n}\ndef {n}():\n    return len(LOG)",
+    "{n} = __import__('functools').partial(lambda value, f: f() + value, {k}, {x})",
 ]
 NAMES = st.sampled_from("abcd")
 FILLED = st.builds(
@@ -768,17 +906,22 @@ FILLED = st.builds(
 )
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+# `python benchmarks/mutation.py --books 500` asks for more.
+BOOKS = int(os.environ.get("RANDOM_BOOKS", 0))
+
+
+@settings(max_examples=BOOKS or 25, deadline=None, derandomize=not BOOKS, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.lists(FILLED, min_size=1, max_size=6), min_size=2, max_size=3), st.randoms(use_true_random=False))
 def test_no_random_book_goes_stale(
     write_book: WriteBook, modules: list[list[tuple[str, dict[str, object]]]], random: Random
 ) -> None:
-    start = "LOG = []\n" + "".join(f"def {name}():\n    return {number}\n" for number, name in enumerate("abcd"))
+    start = "LOG = []\nclass Base:\n    size = 1\n    def get(self):\n        return self.size\n"
+    start += "".join(f"def {name}():\n    return {number}\n" for number, name in enumerate("abcd"))
     book: Snippets = {"m0": start}
     for number, filled in enumerate(modules, 1):
         earlier = [random.choice(list(book)) for _ in filled]
         lines = [text.format(m=m, **fields) for (text, fields), m in zip(filled, earlier, strict=True)]
-        book[f"m{number}"] = f"from snippets.m{number - 1} import LOG, a, b, c, d\n" + "\n".join(lines) + "\n"
+        book[f"m{number}"] = f"from snippets.m{number - 1} import LOG, Base, a, b, c, d\n" + "\n".join(lines) + "\n"
     last = f"m{len(modules)}"
     for name in "ab":
         book[last] += f"from executed import example\n@example\ndef shown_{name}():\n    print({name}())\n"
@@ -790,6 +933,28 @@ def test_no_random_book_goes_stale(
         for name in known.keys() & new.keys():
             assert known[name] != new[name] or printed[name] == now[name]
         write_book({module: book[module]})
+
+
+def test_nothing_that_changes_a_real_chapter_leaves_its_fingerprint(write_book: WriteBook) -> None:
+    for package in ("torch", "matplotlib.pyplot"):  # once, so that each run need not
+        importlib.import_module(package)
+    chapter = ast.parse((Path(__file__).parents[2] / "snippets" / "attention.py").read_text("utf-8"))
+    kept = {"third_row", "four_tokens", "three_roles"}
+    marked = [
+        one for one in chapter.body if getattr(one, "decorator_list", ()) and getattr(one, "name", "") not in kept
+    ]
+    chapter.body = [one for one in chapter.body if one not in marked]
+    source = ast.unparse(chapter) + "\n"
+    root = write_book({"attention": source})
+    printed, known = outputs(root), digests(root)
+    assert printed.keys() == {f"attention.{name}" for name in kept}
+    mutants = [one for index in range(len(chapter.body)) for one in variants("attention", ast.parse(source), index)]
+    for mutant in Random(0).sample(mutants, 15):
+        write_book({"attention": mutant.source(source.split("\n"))})
+        same = {name for name, digest in digests(root).items() if known.get(name) == digest}
+        now = outputs(root)
+        if len(set(now.values())) > 1:  # else it cannot be imported, and whatever has to run says so
+            assert {name: now[name] for name in same} == {name: printed[name] for name in same}, mutant
 
 
 BOOK: Snippets = {
@@ -870,6 +1035,7 @@ ALL = {"uses_the_model", "needs_the_model", "uses_the_lonely_one", "calls_nothin
         pytest.param("chapter", "(timeout=30)", "(timeout=60)", set(), id="a longer time limit"),
         pytest.param("chapter", "WIDTH = 2", "WIDTH = 2\ndef new(x):\n    return x", set(), id="a new function"),
         pytest.param("chapter", "@example(", "class New(Model):\n    x = 1\n\n@example(", set(), id="a new class"),
+        pytest.param("middle", "def twice", "TABLE = {'one': helper}\ndef twice", set(), id="a table of functions"),
         pytest.param(
             "middle", "def lonely", "def unrelated():\n    pass\n\ndef lonely", set(), id="a function between"
         ),
@@ -907,6 +1073,29 @@ def test_the_version_of_a_package_that_a_module_imports_counts(
     assert differences(before.parts, after.parts) == [f"numpy {before.parts['package numpy']} -> 0.0"]
 
 
+def test_a_package_has_the_version_of_the_distribution_that_installed_it() -> None:
+    installed = importlib.metadata.packages_distributions()
+    for name in ("sklearn", "PIL", "yaml"):
+        (owner,) = set(installed[name])
+        assert version(name) == f"{owner} {importlib.metadata.version(owner)}"
+    assert version("no_such_package") == "missing"
+
+
+def test_the_version_of_what_a_package_requires_counts(write_book: WriteBook, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = write_book({"main": main("import torch\n@example\ndef shown():\n    print(torch.ones(2).numpy())\n")})
+    before = Fingerprints(Book.read(root)).of("main.shown")
+    monkeypatch.setattr("executed.reach.version", lambda package: "0.0" if package == "sympy" else version(package))
+    after = Fingerprints(Book.read(root)).of("main.shown")
+    assert differences(before.parts, after.parts) == [f"sympy {version('sympy')} -> 0.0"]
+    assert "package numpy" in before.parts, "torch does not say so, and prints arrays with it"
+
+
+def test_which_submodules_of_a_package_were_imported_counts(write_book: WriteBook) -> None:
+    chapter = main("import numpy\nimport snippets.a\n@example\ndef shown():\n    print(numpy.polynomial.hermite)\n")
+    before = digests(write_book({"a": "import numpy.polynomial.hermite as one\none\n", "main": chapter}))
+    assert before != digests(write_book({"a": "import numpy.polynomial.laguerre as one\none\n"}))
+
+
 def test_code_of_the_repository_outside_the_book_counts_with_what_it_imports(write_book: WriteBook) -> None:
     root = write_book({"main": main("import tools\n@example\ndef shown():\n    print(tools.f())\n")})
     (root / "tools.py").write_text("from more import f\n")
@@ -914,6 +1103,20 @@ def test_code_of_the_repository_outside_the_book_counts_with_what_it_imports(wri
     before = digests(root)
     (root / "more.py").write_text("def f():\n    return 2\n")
     assert before != digests(root)
+
+
+def test_code_that_only_a_run_can_find_counts_as_a_file_does(write_book: WriteBook) -> None:
+    chapter = main("""
+    from pydoc import locate
+    from snippets.b import f
+    @example
+    def shown():
+        print(locate("snip" + "pets.a").f(), f())
+    """)
+    root = write_book({"a": "def f():\n    return 1\n", "b": "def f():\n    return 2\n", "main": chapter})
+    results = run(Book.read(root), Store(root), ["main.shown"]).results
+    assert results["main.shown"].text == "1 2"
+    assert results["main.shown"].files.keys() == {"snippets/a.py"}
 
 
 def test_a_declared_file_counts_and_its_absence_too(write_book: WriteBook) -> None:

@@ -3,11 +3,13 @@
 import io
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from executed import outside
 from executed.book import Book
 from executed.cli import main
 from executed.outside import fetch, hub_cache, missing
@@ -177,6 +179,37 @@ def test_fetch_leaves_alone_what_is_there(root: Path) -> None:
     fetch(HUB)
     with pytest.raises(LookupError, match="someone/other could not be downloaded"):
         fetch("hub:someone/other@0123")
+
+
+def hang(model: str, revision: str) -> None:
+    """A download on a line that went dead."""
+    time.sleep(60)
+
+
+def test_a_download_on_a_dead_line_is_given_up_soon(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *_, **__: None)
+    monkeypatch.setattr(outside, "_download", hang)
+    monkeypatch.setattr(outside, "SILENCE", 0.3)
+    begun = time.monotonic()
+    with pytest.raises(LookupError, match=r"could not be downloaded: nothing came for 0.3 s; .* try again"):
+        fetch(HUB)
+    assert time.monotonic() - begun < 10
+
+
+def test_the_weights_are_downloaded_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out: list[list[str]] = []
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda *_, ignore_patterns, **__: left_out.append(ignore_patterns)
+    )
+    outside._download("someone/model", "0123")
+    assert ["*.bin" in patterns for patterns in left_out] == [True, False]
+
+
+def test_a_machine_without_a_home_has_no_hub_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    assert missing(HUB)
 
 
 @pytest.mark.parametrize(

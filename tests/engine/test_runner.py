@@ -308,18 +308,134 @@ def test_any_executor_does(write_book: Callable[..., Path]) -> None:
 
 
 def test_a_server_that_is_killed_costs_one_more_try(write_book: Callable[..., Path]) -> None:
-    root = write_book({"a": snippet("import time\ntime.sleep(1)\nprint('done')")})
+    root = write_book({"a": snippet("import time\nprint('begun')\ntime.sleep(1)\nprint('done')")})
     pool = Pool(root)
     folder = Store(root).folder / "tmp"
 
     def kill_server() -> None:
-        eventually(lambda: any(folder.glob("*/output")))
+        eventually(lambda: any(file.stat().st_size for file in folder.glob("*/output")))
         assert pool._server is not None
         pool._server.kill()
 
     threading.Thread(target=kill_server).start()
-    assert ran(root, pool=pool).results["a.one"].text == "done"
+    assert ran(root, pool=pool).results["a.one"].text == "begun\ndone"
     pool.close()
+
+
+def test_an_example_that_ends_the_fork_server_costs_only_itself(write_book: Callable[..., Path]) -> None:
+    root = write_book(
+        {
+            "a": snippet("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)"),
+            "b": snippet("import time\ntime.sleep(0.5)\nprint('fine')"),
+        }
+    )
+    outcomes = ran(root, workers=2)
+    assert "the process that starts the examples ended twice" in outcomes.failures["a.one"].message
+    assert outcomes.results["b.one"].text == "fine"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs what Linux has for it")
+@pytest.mark.parametrize("end", ["", "os.abort()", "os.kill(os.getppid(), 9)", "time.sleep(9)"])
+def test_a_daemon_in_a_session_of_its_own_is_ended_with_its_example(write_book: Callable[..., Path], end: str) -> None:
+    marker = f"sleep 7{len(end)}.39"
+    body = f"import os, time\nif os.fork() == 0:\n    os.setsid()\n    os.execvp('sleep', {marker.split()!r})\n"
+    root = write_book({"a": snippet(f"{body}time.sleep(0.1)\n{end}", "timeout=0.5")})
+    ran(root)
+    assert eventually(lambda: not alive(marker), 2)
+
+
+def test_a_server_whose_build_was_killed_ends_without_a_word(write_book: Callable[..., Path]) -> None:
+    command = [sys.executable, "-m", "executed.worker", "serve"]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert server.stdout
+    server.stdout.close()
+    server.stdout = None
+    assert server.communicate(f"{write_book({})}\n".encode(), timeout=10)[1] == b""
+    assert server.returncode == 0
+
+
+def test_exit_handlers_that_hang_and_threads_that_go_on_are_not_waited_for(write_book: Callable[..., Path]) -> None:
+    body = "import atexit, threading, time\nthreading.Thread(target=time.sleep, args=[60]).start()\n"
+    root = write_book({"a": snippet(f"{body}atexit.register(time.sleep, 60)\nprint('done')", "timeout=5")})
+    assert ran(root).results["a.one"].text == "done"
+    assert ran(root, force=["a.one"], execute=run_apart).results["a.one"].text == "done"
+
+
+def test_a_process_that_an_example_forks_leaves_no_outcome_of_its_own(write_book: Callable[..., Path]) -> None:
+    root = write_book({"a": snippet("import os, time\nchild = os.fork() == 0\nreturn {'child': child}")})
+    assert ran(root).results["a.one"].values == {"child": False}
+
+
+def test_an_example_may_close_its_output_but_not_lose_any(write_book: Callable[..., Path]) -> None:
+    root = write_book(
+        {
+            "a": snippet("import sys\nprint('said')\nsys.stdout.close()\nsys.stderr = None"),
+            "b": snippet("import os\nprint('said', end='')\nos.close(1)"),
+        }
+    )
+    outcomes = ran(root)
+    assert outcomes.results["a.one"].text == "said"
+    assert "what it printed could not be written: OSError: [Errno 9]" in outcomes.failures["b.one"].message
+
+
+def test_an_example_may_put_its_own_in_the_place_of_what_the_engine_uses(write_book: Callable[..., Path]) -> None:
+    body = "import builtins, json\nbuiltins.open = builtins.print = json.dumps = json.loads = None\nint('x')"
+    root = write_book({"a": snippet(body, "raises=ValueError")})
+    assert ran(root).results["a.one"].text == "ValueError: invalid literal for int() with base 10: 'x'"
+
+
+def test_more_output_than_allowed_is_refused_even_if_it_comes_at_once(write_book: Callable[..., Path]) -> None:
+    root = write_book({"a": snippet("print('x' * 2**20)"), "b": snippet("print('x' * (2**20 - 1))")})
+    outcomes = ran(root)
+    assert "printed more than 1 MiB" in outcomes.failures["a.one"].message
+    assert len(outcomes.results["b.one"].text) == 2**20 - 1
+
+
+@pytest.mark.parametrize("options", ["", "files=['data.txt']"])
+def test_a_file_that_changes_while_an_example_reads_it_leaves_no_result(
+    write_book: Callable[..., Path], options: str
+) -> None:
+    edit = "import subprocess\nsubprocess.run('echo two > data.txt', shell=True)"
+    source = f"print(open('data.txt').read())\n{edit}"
+    root = write_book({"a": snippet(edit if options else source, options)})
+    (root / "data.txt").write_text("one")
+    assert fail(root, "a.one").message == "data.txt changed while it ran; build again"
+
+
+def test_a_need_that_changed_since_the_build_began_is_not_handed_on(write_book: Callable[..., Path]) -> None:
+    root = write_book(
+        {
+            "a": HEAD
+            + "@example\ndef made():\n    return 1\n\n"
+            + "@example\ndef spoilt(made):\n    from pathlib import Path\n"
+            + "    for file in Path('.executed/results/a.made').glob('*.pickle'):\n        file.write_bytes(b'')\n\n"
+            + "@example\ndef used(made, spoilt):\n    print(made)\n"
+        }
+    )
+    failure = fail(root, "a.used")
+    assert "it is not what it was when this build began; build again" in failure.message
+    assert failure.fingerprint == "", "a reason outside the example: the next build tries again"
+    assert ran(root).results["a.used"].text == "1"
+
+
+def test_an_object_that_cannot_be_written_is_a_failure_and_no_result(write_book: Callable[..., Path]) -> None:
+    body = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\nreturn {'x': 'x' * 10000}"
+    assert "File too large" in fail(write_book({"a": snippet(body)}), "a.one").message
+
+
+def test_an_example_that_deletes_its_own_folder_says_what_to_look_for(write_book: Callable[..., Path]) -> None:
+    root = write_book({"a": snippet("import shutil\nshutil.rmtree('.executed/tmp')")})
+    failure = fail(root, "a.one")
+    assert "what came of it could not be written" in failure.message
+    assert failure.fingerprint == "", "a reason outside the example: the next build tries again"
+
+
+def test_what_matplotlib_says_of_its_caches_is_no_output(
+    write_book: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPLCONFIGDIR", "/dev/null/nowhere")
+    root = write_book({"a": snippet("import matplotlib\nprint(bool(matplotlib.get_cachedir()))")})
+    assert ran(root).results["a.one"].text == "True"
 
 
 BUILD = """
