@@ -377,7 +377,7 @@ class Book:
     @classmethod
     def read(cls, root: Path) -> "Book":
         """Read the book. Problems are collected, not raised: they cost only what they touch."""
-        book = cls(root, _settings(root), {}, {}, [])
+        book = cls(root, read_settings(root), {}, {}, [])
         for file in sorted((root / SNIPPETS).rglob("*.py")):
             parts = file.relative_to(root / SNIPPETS).with_suffix("").parts
             path = file.relative_to(root).as_posix()
@@ -468,7 +468,7 @@ class Book:
         return f"there is no example {name}{nearest(name, self.examples)}"
 
 
-def _settings(root: Path) -> Settings:
+def read_settings(root: Path) -> Settings:
     file = root / "pyproject.toml"
     try:
         table = tomllib.loads(file.read_text("utf-8")).get("tool", {}).get("executed", {}) if file.exists() else {}

@@ -114,6 +114,12 @@ class Pool:
                 self._server.wait()
             self.preload |= dict.fromkeys(modules)
 
+    def start(self) -> None:
+        """Let the server import what is expected while there is other work to do."""
+        with self._lock:
+            if FORKS and not self._closed:
+                self._start()
+
     def run(self, folder: Path, timeout: float) -> Ended:
         """Run the job in `folder` and wait for its end. Safe to call from several threads."""
         if not FORKS:

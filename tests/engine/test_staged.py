@@ -8,6 +8,7 @@ import pytest
 
 from executed import lint
 from executed.book import Book, Problem
+from executed.pool import Pool
 from executed.runner import Progress, run
 from executed.stage import stage
 from executed.staged import unchanged
@@ -103,3 +104,24 @@ def test_a_clean_chapter_is_not_read_again_and_a_changed_one_is(
     for _ in range(2):
         assert [str(one)[:15] for one in stage(root).strict] == ["docs/two.md:3: "]
     assert read == ["docs/one.md", "docs/two.md", "docs/two.md", "docs/two.md"]
+
+
+def test_imports_of_what_was_saved_start_before_it_is_known_what_must_run(
+    write_book: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "import {}\nfrom executed import example\n@example\ndef one():\n    print({})\n"
+    root = write_book({"a": source.format("colorsys", 1)}, {"index": '{{ example("a.one") }}\n'})
+    (root / "pyproject.toml").write_text('[tool.executed]\npreload = ["colorsys", "wave"]\n')
+    started: list[list[str]] = []
+    monkeypatch.setattr(Pool, "start", lambda pool: started.append(list(pool.preload)))
+    for imports, number, expected in [
+        ("colorsys", 1, [["colorsys"]]),
+        ("colorsys", 1, []),
+        ("math  # not wave", 2, []),
+        ("wave", 3, [["wave"]]),
+    ]:
+        if number > 1:
+            write_book({"a": source.format(imports, number)})
+        assert not stage(root).errors
+        assert started == expected
+        started.clear()
