@@ -99,10 +99,11 @@ def on_pre_build(config: MkDocsConfig) -> None:
 def _staged_anew(root: Path) -> Staged:
     # Imported only here: a build in which nothing has changed does without the runner and the renderer.
     from executed.pool import Pool
+
+    _Site.pool = _Site.pool or Pool(root)
+    _Site.pool.start_early()  # before the renderer is imported, which takes a fifth of a second
     from executed.stage import stage
 
-    if _Site.serving and _Site.pool is None:
-        _Site.pool = Pool(root)
     remembered = _Site.staged.failures if _Site.serving and _Site.staged else {}
     return stage(root, pool=_Site.pool, remembered=remembered)
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from executed.book import SNIPPETS, read_settings
+from executed.store import FOLDER
 from executed.worker import ENVIRONMENT, end_group
 
 MOST_OUTPUT = 2**20
@@ -114,10 +117,17 @@ class Pool:
                 self._server.wait()
             self.preload |= dict.fromkeys(modules)
 
-    def start(self) -> None:
-        """Let the server import what is expected while there is other work to do."""
+    def start_early(self) -> None:
+        """Where snippets were saved since the last build, let the server import what they do: something will run."""
+        last = self.root / FOLDER / "staged.json"
+        since = last.stat().st_mtime if last.exists() else 0.0
+        files = [file for file in (self.root / SNIPPETS).rglob("*.py") if file.is_file()]
+        text = "\n".join(file.read_text("utf-8", "replace") for file in files if file.stat().st_mtime > since)
+        imported = set(re.findall(r"^[ \t]*(?:import|from) (\w+)", text, re.M))
+        modules = [name for name in read_settings(self.root).preload if name.partition(".")[0] in imported]
+        self.expect(modules)
         with self._lock:
-            if FORKS and not self._closed:
+            if FORKS and modules and not self._closed:
                 self._start()
 
     def run(self, folder: Path, timeout: float) -> Ended:

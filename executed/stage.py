@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from executed import citations, lint, markup, reference, reproduction, unused
-from executed.book import SNIPPETS, Book, BookError, Problem, read_settings
+from executed.book import Book, BookError, Problem
 from executed.commit import Commit
 from executed.markup import fenced
 from executed.pool import Pool
@@ -52,7 +52,8 @@ def stage(
     before = sources(root)
     own_pool = pool or Pool(root)
     try:
-        _start_early(own_pool)
+        if pool is None:
+            own_pool.start_early()
         book, pages = Book.read(root), chapters(root)
         asked = {one.split(book)[0] for page in pages if page.path == only for one in unused.asked(page)}
         names = asked & book.examples.keys() if only else book.examples
@@ -65,18 +66,6 @@ def stage(
         outside = {need for example in book.examples.values() for need in example.options.needs}
         keep(root, staged, outcomes, outside, before)
     return staged
-
-
-def _start_early(pool: Pool) -> None:
-    """Where snippets were saved since the last build, something will run: its imports need not wait to know what."""
-    last = Store(pool.root).folder / "staged.json"
-    since = last.stat().st_mtime if last.exists() else 0.0
-    files = [file for file in (pool.root / SNIPPETS).rglob("*.py") if file.is_file()]
-    text = "\n".join(file.read_text("utf-8", "replace") for file in files if file.stat().st_mtime > since)
-    imported = set(re.findall(r"^[ \t]*(?:import|from) (\w+)", text, re.M))
-    if modules := [name for name in read_settings(pool.root).preload if name.partition(".")[0] in imported]:
-        pool.expect(modules)
-        pool.start()
 
 
 def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") -> Staged:

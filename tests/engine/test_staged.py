@@ -113,7 +113,7 @@ def test_imports_of_what_was_saved_start_before_it_is_known_what_must_run(
     root = write_book({"a": source.format("colorsys", 1)}, {"index": '{{ example("a.one") }}\n'})
     (root / "pyproject.toml").write_text('[tool.executed]\npreload = ["colorsys", "wave"]\n')
     started: list[list[str]] = []
-    monkeypatch.setattr(Pool, "start", lambda pool: started.append(list(pool.preload)))
+    monkeypatch.setattr(Pool, "_start", lambda pool: started.append(list(pool.preload)))
     for imports, number, expected in [
         ("colorsys", 1, [["colorsys"]]),
         ("colorsys", 1, []),
@@ -122,6 +122,8 @@ def test_imports_of_what_was_saved_start_before_it_is_known_what_must_run(
     ]:
         if number > 1:
             write_book({"a": source.format(imports, number)})
-        assert not stage(root).errors
+        Pool(root).start_early()
         assert started == expected
+        (root / ".executed").mkdir(exist_ok=True)
+        (root / ".executed/staged.json").touch()
         started.clear()
