@@ -19,7 +19,7 @@ from executed.runner import look, run
 from executed.stage import chapters, stage
 from executed.staged import Staged
 from executed.store import Result, Store, failure_text
-from executed.verify import verify
+from executed.verify import varies, verify
 
 
 def run_example(root: Path, arguments: argparse.Namespace) -> int:
@@ -145,7 +145,7 @@ def verify_book(root: Path, arguments: argparse.Namespace) -> int:
     verdicts = list(verify(book, store, names))
     differing = [verdict for verdict in verdicts if verdict.differences]
     print(*differing, sep="\n\n", end="\n\n" if differing else "")
-    varying = [verdict.name for verdict in verdicts if book.examples[verdict.name].options.varies]
+    varying = [verdict.name for verdict in verdicts if varies(book, verdict.name)]
     print(f"{len(verdicts) - len(differing)} of {len(verdicts)} examples came out as stored", end="")
     print(f"; {len(varying)} of them vary, and only their shape is compared: {', '.join(varying)}" if varying else "")
     return 1 if differing else 0

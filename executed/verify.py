@@ -53,8 +53,7 @@ def verify(book: Book, store: Store, names: list[str]) -> Iterator[Verdict]:
             elif name not in stored:
                 found[name] = ("there is nothing stored that still holds",)
             else:
-                shape_only = book.examples[name].options.varies
-                found[name] = tuple(differences(stored[name], again.results[name], shape_only))
+                found[name] = tuple(differences(stored[name], again.results[name], varies(book, name)))
         differing = [name for name, words in found.items() if words and name in again.results]
         once_more = _run(book, Path(folder) / "second", differing, again.results | stored).results
         for name, words in found.items():
@@ -72,6 +71,11 @@ def verify(book: Book, store: Store, names: list[str]) -> Iterator[Verdict]:
                 yield Verdict(name, words, f"it was stored by another machine, {stored[name].machine}")
             else:
                 yield Verdict(name, words, SURROUNDINGS)
+
+
+def varies(book: Book, name: str) -> bool:
+    """Whether an example is a measurement, or makes something of one."""
+    return any(book.examples[one].options.varies for one in book.order([name]))
 
 
 RANDOM = (

@@ -79,6 +79,10 @@ def test_what_differs_is_named_with_the_likely_reason(
                 return {{"seconds": random.random()}}
 
             @example
+            def made_of_it(timing):
+                print(f"twice {{2 * timing['seconds']:.3f}} s")
+
+            @example
             def fails():
                 if times("fails") > 1:
                     raise ValueError("boom")
