@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executed.book import SNIPPETS, read_settings
-from executed.store import FOLDER
+from executed.store import KEPT
 from executed.worker import ENVIRONMENT, end_group
 
 MOST_OUTPUT = 2**20
@@ -119,7 +119,7 @@ class Pool:
 
     def start_early(self) -> None:
         """Where snippets were saved since the last build, let the server import what they do: something will run."""
-        last = self.root / FOLDER / "staged.json"
+        last = self.root / KEPT
         since = last.stat().st_mtime if last.exists() else 0.0
         files = [file for file in (self.root / SNIPPETS).rglob("*.py") if file.is_file()]
         text = "\n".join(file.read_text("utf-8", "replace") for file in files if file.stat().st_mtime > since)

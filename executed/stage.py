@@ -3,6 +3,7 @@
 import json
 import re
 import textwrap
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 
 from executed import citations, lint, markup, reference, reproduction, unused
@@ -50,17 +51,13 @@ def stage(
     Raises BookError for broken lists.
     """
     before = sources(root)
-    own_pool = pool or Pool(root)
-    try:
+    with nullcontext(pool) if pool else closing(Pool(root)) as server:
         if pool is None:
-            own_pool.start_early()
+            server.start_early()
         book, pages = Book.read(root), chapters(root)
         asked = {one.split(book)[0] for page in pages if page.path == only for one in unused.asked(page)}
         names = asked & book.examples.keys() if only else book.examples
-        outcomes = run(book, Store(root), names, pool=own_pool, progress=progress, remembered=remembered)
-    finally:
-        if pool is None:
-            own_pool.close()
+        outcomes = run(book, Store(root), names, pool=server, progress=progress, remembered=remembered)
     staged = render(book, pages, outcomes, only)
     if not (only or staged.report() or staged.strict):
         outside = {need for example in book.examples.values() for need in example.options.needs}
@@ -104,17 +101,20 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
 
 def _typed_numbers(store: Store, pages: list[Page]) -> list[Problem]:
     """Numbers typed by hand. A chapter that had none is read again only when it, or its reader, has changed."""
-    file = store.folder / "linted.json"
+    file = store.folder / "lint.json"
     readers = [Path(str(module.__file__)).read_text("utf-8") for module in (lint, markup, citations)]
     reader = sha("".join([*readers, version("markdown-it-py"), version("mdit-py-plugins")]))
-    known, clean, found = set(json.loads(store.read_text(file) or "[]")), set[str](), list[Problem]()
+    known, found = json.loads(store.read_text(file) or "{}"), list[Problem]()
+    clean = dict(known)  # by path: one chapter that is checked leaves the others as they are
     for page in pages:
-        key = sha(f"{reader} {page.path} {page.source}")
-        problems = [] if key in known else lint.naked_numbers(page.source, page.path)
-        found += problems
-        clean |= set() if problems else {key}
-    if len(pages) > 1 and clean != known:
-        store.write_text(file, json.dumps(sorted(clean)))
+        key = sha(f"{reader} {page.source}")
+        if known.get(page.path) != key:
+            problems = lint.naked_numbers(page.source, page.path)
+            found += problems
+            clean |= {} if problems else {page.path: key}
+    if clean != known:
+        with suppress(BookError):  # without it only the next build takes longer
+            store.write_text(file, json.dumps(clean))
     return found
 
 

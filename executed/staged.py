@@ -13,9 +13,8 @@ from executed.outside import missing
 from executed.policy import leading_out
 from executed.reach import version
 from executed.statements import sha
-from executed.store import FOLDER, RECORDS, Failure, Outcomes, Store, failure_text
+from executed.store import KEPT, RECORDS, Failure, Outcomes, Store, failure_text
 
-KEPT = f"{FOLDER}/staged.json"
 RENDERERS = ("babel", "markdown-it-py", "mdit-py-plugins", "pybtex")
 
 

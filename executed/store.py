@@ -23,6 +23,8 @@ from executed.statements import sha
 
 FOLDER = ".executed"
 RECORDS = "records"
+KEPT = f"{FOLDER}/staged.json"
+"""The staged book of last time."""
 DAY = 24 * 3600
 
 

@@ -127,3 +127,10 @@ def test_imports_of_what_was_saved_start_before_it_is_known_what_must_run(
         (root / ".executed").mkdir(exist_ok=True)
         (root / ".executed/staged.json").touch()
         started.clear()
+
+
+def test_a_store_that_cannot_take_what_is_clean_costs_only_time(write_book: Callable[..., Path]) -> None:
+    root = write_book({}, {"one": "# One\n\nNothing here.\n", "two": "# Two\n\nAll 12 of them.\n"})
+    (root / ".executed/lint.json").mkdir(parents=True)
+    for _ in range(2):
+        assert [str(one)[:15] for one in stage(root).strict] == ["docs/two.md:3: "]
