@@ -3,25 +3,25 @@
 import gc
 import itertools
 import re
+import threading
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jinja2 import Environment
-from mkdocs.commands.build import get_context
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
-from mkdocs.plugins import get_plugin_logger
+from mkdocs.plugins import event_priority, get_plugin_logger
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 from mkdocs.utils.templates import TemplateContext
 
-from executed import mathematics, policy
+from executed import mathematics, policy, theme
 from executed.book import SNIPPETS, BookError, Problem, find_root
 from executed.capture import own_ids
-from executed.staged import Staged, unchanged
+from executed.staged import Staged, saved_since, unchanged
 
 if TYPE_CHECKING:
     from mkdocs.livereload import LiveReloadServer
@@ -49,6 +49,7 @@ class _Site:
     staged: Staged | None = None
     converted: ClassVar[dict[str, tuple[object, dict[str, Any]]]] = {}
     """Pages by name: what each was converted from, and what MkDocs made of it."""
+    ahead: theme.Ahead | None = None
     theme: Environment
     base_url = "."
     """The way from the page that is being made to the site's root."""
@@ -80,7 +81,9 @@ def on_pre_build(config: MkDocsConfig) -> None:
     if Path(config.site_dir).is_symlink():
         raise PluginError(f"{config.site_dir} is a link, and MkDocs would delete all that it leads to: remove the link")
     try:
-        staged = unchanged(root) or _staged_anew(root)
+        if saved_since(root):  # something will most likely run: imports take longer than all else
+            _pool(root).start_early()
+        staged = unchanged(root) or _staged_anew(root, config)
     except BookError as error:
         raise PluginError(str(error)) from None
     log.info(staged.summary())
@@ -96,16 +99,23 @@ def on_pre_build(config: MkDocsConfig) -> None:
     _Site.staged = staged
 
 
-def _staged_anew(root: Path) -> Staged:
-    # Imported only here: a build in which nothing has changed does without the runner and the renderer.
+def _pool(root: Path) -> "Pool":
+    # Imported only here and below: a build in which nothing has changed does without the runner and the renderer.
     from executed.pool import Pool
 
     _Site.pool = _Site.pool or Pool(root)
-    _Site.pool.start_early()  # before the renderer is imported, which takes a fifth of a second
+    return _Site.pool
+
+
+def _staged_anew(root: Path, config: MkDocsConfig) -> Staged:
     from executed.stage import stage
 
+    _Site.ahead = theme.Ahead(config)
     remembered = _Site.staged.failures if _Site.serving and _Site.staged else {}
-    return stage(root, pool=_Site.pool, remembered=remembered)
+    staged = stage(root, pool=_pool(root), remembered=remembered)
+    if not _Site.serving:  # nothing more will run: the server can go while the pages are made
+        threading.Thread(target=_pool(root).close).start()
+    return staged
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -170,9 +180,12 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
         return content
 
 
-def on_env(env: Environment, config: MkDocsConfig, files: Files) -> None:
-    _Site.theme = env
+@event_priority(100)  # first: what other plugins add to the theme goes to the one that is used
+def on_env(env: Environment, config: MkDocsConfig, files: Files) -> Environment:
+    _Site.theme = _Site.ahead.ready() if _Site.ahead else env
+    _Site.ahead = None
     _Site.shells.clear()
+    return _Site.theme
 
 
 def on_template_context(context: TemplateContext, template_name: str, config: MkDocsConfig) -> None:
@@ -198,12 +211,8 @@ def _with_policy(html: str, config: MkDocsConfig, page: Page | None = None) -> s
     """A page as it is published: with nothing in it that could run, and with the policy that says so."""
     shell = _Site.shells.get(_Site.base_url)
     if shell is None:
-        blank = None
-        if page:
-            blank = Page("", File.generated(config, page.file.src_uri, content=""), config)
-            blank.content = ""
-        context = get_context(Navigation([], []), Files([]), config, blank, _Site.base_url)
-        shell = _Site.shells[_Site.base_url] = _Site.theme.get_template("main.html").render(context)
+        shell = theme.shell(_Site.theme, config, _Site.base_url, page.file.src_uri if page else "")
+        _Site.shells[_Site.base_url] = shell
     _mend(*(_place(piece, words, config, page) for words, piece in policy.refused(html, shell)))
     return policy.with_policy(html, policy.content_security_policy(shell))
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from executed.book import SNIPPETS, read_settings
-from executed.store import KEPT
+from executed.book import read_settings
+from executed.staged import saved_since
 from executed.worker import ENVIRONMENT, end_group
 
 MOST_OUTPUT = 2**20
@@ -119,10 +119,7 @@ class Pool:
 
     def start_early(self) -> None:
         """Where snippets were saved since the last build, let the server import what they do: something will run."""
-        last = self.root / KEPT
-        since = last.stat().st_mtime if last.exists() else 0.0
-        files = [file for file in (self.root / SNIPPETS).rglob("*.py") if file.is_file()]
-        text = "\n".join(file.read_text("utf-8", "replace") for file in files if file.stat().st_mtime > since)
+        text = "\n".join(file.read_text("utf-8", "replace") for file in saved_since(self.root))
         imported = set(re.findall(r"^[ \t]*(?:import|from) (\w+)", text, re.M))
         modules = [name for name in read_settings(self.root).preload if name.partition(".")[0] in imported]
         self.expect(modules)

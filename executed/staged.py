@@ -55,6 +55,13 @@ class Staged:
         return f"{len(self.ran)} examples ran, {kept} results were up to date{failed}"
 
 
+def saved_since(root: Path) -> list[Path]:
+    """Snippets that were saved since a book was kept; all of them where none is."""
+    last = root / KEPT
+    since = last.stat().st_mtime if last.exists() else 0.0
+    return [file for file in (root / SNIPPETS).rglob("*.py") if file.is_file() and file.stat().st_mtime > since]
+
+
 def keep(root: Path, staged: Staged, outcomes: Outcomes, outside: set[str], before: str) -> None:
     """Keep a book that has nothing to mend, unless its sources are no longer what they were `before` it was made."""
     if sources(root) != before:
