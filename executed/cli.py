@@ -169,6 +169,8 @@ def write_stage(root: Path, arguments: argparse.Namespace) -> int:
         (_made((fresh / path).parent) / Path(path).name).write_text(text, "utf-8")
     for name, svg in staged.figures.items():
         (_made(fresh / "figures") / name).write_text(svg, "utf-8")
+    for path, text in staged.files.items():
+        (_made((fresh / path).parent) / Path(path).name).write_text(text, "utf-8")
     if target.exists():
         shutil.rmtree(target)
     fresh.chmod(0o755)

@@ -127,6 +127,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(
             File.generated(config, f"figures/{name}", content=f'<?xml version="1.0" encoding="utf-8"?>\n{svg}')
         )
+    for path, text in _Site.staged.files.items():
+        files.append(File.generated(config, path, content=text))
     return files
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from executed import widgets
 from executed.book import Book, Example, Problem, nearest
 from executed.citations import CITATION, Bibliography, cited_keys
 from executed.commit import Commit
@@ -18,7 +19,13 @@ from executed.policy import refused
 from executed.provenance import made_block, record_line, timing_line
 from executed.store import Failure, Outcomes, Result, failure_text
 
-BLOCKS = {"code": (), "example": ("alt", "caption"), "output": (), "figure": ("alt", "caption", "number")}
+BLOCKS = {
+    "code": (),
+    "example": ("alt", "caption"),
+    "output": (),
+    "figure": ("alt", "caption", "number"),
+    "widget": ("kind",),
+}
 MOST_DECIMALS = 20
 
 
@@ -30,6 +37,8 @@ class Page:
     source: str
     text: str = ""
     figures: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    """What else the page loads: text files by path below the site's root."""
     problems: list[Problem] = field(default_factory=list)
     used: dict[str, int] = field(default_factory=dict)
     """The examples the page shows or quotes, each with the first line that does."""
@@ -195,12 +204,16 @@ class _Expansion:
         example = self.example(name)
         if name in self.renderer.failures:
             return failure_block(self.renderer.failures[name])
+        if word == "widget" and name in self.renderer.absent:
+            return ""
         if name in self.renderer.absent:
             shown = [self._needs_line(example), fenced(example.body or "pass", f".python #{name}")]
             absence = absence_block(name, self.renderer.absent[name], self.language)
             return "\n\n".join(filter(None, [*(shown if word == "example" else []), absence]))
         result = self.result(name)
         numbers = list(range(1, len(result.figures) + 1))
+        if word == "widget":
+            return self.widget(result, options.get("kind"))
         if word == "output":
             if not result.text:
                 raise _Trouble(f"{name} prints nothing")
@@ -290,6 +303,15 @@ class _Expansion:
             title = f' "{escaped(caption)}"'.replace("'", "&#39;") if caption else ""
             blocks.append(f"![{escaped(alt)}]({target}{title})")
         return "\n\n".join(blocks)
+
+    def widget(self, result: Result, kind: Any) -> str:
+        known = widgets.known(self.book.root)
+        if kind not in known:
+            told = nearest(kind, known) if isinstance(kind, str) else ""
+            raise _Trouble(f'say which widget: kind="..."{told}; there are {", ".join(known)}')
+        path, text = widgets.data(result.name, result.values)
+        self.page.files[path] = text
+        return widgets.place(result.name, kind, self.language)
 
     def _texts(self, given: Any, kind: str, count: int) -> list[str]:
         """One alt text or caption for each figure, with the values that it quotes in place."""

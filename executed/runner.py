@@ -111,15 +111,14 @@ class Run:
 
     def all(self, names: Iterable[str]) -> Outcomes:
         order = [name for name in self.book.order(names) if not self._replaced(name)]
-        if not self._stale(order):
+        if not (stale := self._stale(order)):
             return self.outcomes
         if self.force:  # a person waits for just these
-            return self._bring(order)
-        with self.store.turn(self.progress.waits):
-            return self._bring(order)
+            return self._bring(order, stale)
+        with self.store.turn(self.progress.waits) as waited:
+            return self._bring(order, self._stale(order) if waited else stale)
 
-    def _bring(self, order: list[str]) -> Outcomes:
-        stale = self._stale(order)  # once more: another run may have brought some by now
+    def _bring(self, order: list[str], stale: set[str]) -> Outcomes:
         self.expect(self._preload(stale))
         pending = sorted(stale, key=self._urgency(order, stale), reverse=True)
         running: dict[Future[Ended], tuple[str, Path]] = {}

@@ -70,7 +70,7 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
     generated = reproduction.directives(book, outcomes.results, pages)
     renderer = Renderer(book, outcomes, generated, Commit.of(book.root))
     renderer.find_examples(pages)
-    staged = Staged({}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
+    staged = Staged({}, {}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
     rendered = [page for page in pages if page.path == only] or pages
     for page in rendered:
         try:
@@ -79,6 +79,7 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
             page.problems += error.problems
         staged.pages[page.path.removeprefix("docs/")] = _with_problems(page)
         staged.figures |= page.figures
+        staged.files |= page.files
         staged.errors += [problem for problem in page.problems if problem not in staged.errors]
         for name, line in page.used.items():
             staged.places.setdefault(name, (page.path, line))

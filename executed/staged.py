@@ -15,6 +15,8 @@ from executed.reach import version
 from executed.statements import sha
 from executed.store import KEPT, RECORDS, Failure, Outcomes, Store, failure_text
 
+PUBLISHED = ("pages", "figures", "files", "results")
+"""What is kept of a staged book: all that there is of one that has nothing to mend."""
 RENDERERS = ("babel", "markdown-it-py", "mdit-py-plugins", "pybtex")
 
 
@@ -26,6 +28,8 @@ class Staged:
     """Markdown by path below `docs/`."""
     figures: dict[str, str]
     """SVG by file name below `docs/figures/`."""
+    files: dict[str, str] = field(default_factory=dict)
+    """What else the site publishes: text files by path below `docs/`."""
     results: int = 0
     """How many examples have a result."""
     ran: list[str] = field(default_factory=list)
@@ -79,9 +83,10 @@ def keep(root: Path, staged: Staged, outcomes: Outcomes, outside: set[str], befo
         "outside": sorted(outside),
         "entries": sorted(result.entry.relative_to(root).as_posix() for result in results),
     }
-    body = {"made_of": made_of, "inputs": inputs(root, **made_of), "results": staged.results}
+    book = {name: getattr(staged, name) for name in PUBLISHED}
+    body = {"made_of": made_of, "inputs": inputs(root, **made_of), "book": book}
     with contextlib.suppress(BookError):  # without it only the next build takes longer
-        Store(root).write_text(root / KEPT, json.dumps({**body, "pages": staged.pages, "figures": staged.figures}))
+        Store(root).write_text(root / KEPT, json.dumps(body))
 
 
 def unchanged(root: Path) -> Staged | None:
@@ -89,7 +94,7 @@ def unchanged(root: Path) -> Staged | None:
     body = json.loads(Store(root).read_text(root / KEPT) or "{}")
     try:
         if body["inputs"] == inputs(root, **body["made_of"]):
-            return Staged(body["pages"], body["figures"], body["results"])
+            return Staged(**body["book"])
     except (KeyError, TypeError):
         pass  # nothing kept, or by another version of the engine
     return None
@@ -105,6 +110,7 @@ def sources(root: Path) -> str:
     patterns = (
         f"{SNIPPETS}/**/*.py",
         "docs/**/*.md",
+        "docs/assets/scripts/widgets/*.js",
         "docs/*.bib",
         "docs/*.toml",
         "pyproject.toml",

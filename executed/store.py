@@ -249,23 +249,26 @@ class Store:
         return folder
 
     @contextmanager
-    def turn(self, waiting: Callable[[], None]) -> Iterator[None]:
+    def turn(self, waiting: Callable[[], None]) -> Iterator[bool]:
         """One run of the book at a time: two would do the same work twice, and disturb each other's timings.
 
-        `waiting` is called if another one is at it. The lock goes with its process, however that ends.
+        `waiting` is called if another one is at it, which may have brought by then what this one wants: True says so.
+        The lock goes with its process, however that ends.
         """
         with self.writing():
             from filelock import FileLock, Timeout  # here: most builds run nothing and need no lock
 
             lock = FileLock(self._work_folder().with_name("lock"))
+            waited = False
             try:
                 lock.acquire(blocking=False)
             except Timeout:
+                waited = True
                 waiting()
                 lock.acquire()
             list(self._leftovers())
         try:
-            yield
+            yield waited
         finally:
             lock.release()
 

@@ -22,7 +22,7 @@ from executed.markup import Stretch, directives, parts
 from executed.render import Page
 from executed.store import RECORDS
 
-SHOW = ("example", "output", "figure")
+SHOW = ("example", "output", "figure", "widget")
 CONDITIONS = ("when_run", "when_not_run")
 
 
@@ -34,6 +34,8 @@ class Asked(NamedTuple):
     line: int
     shows: bool = True
     """It puts something on the page: not so a condition, which only decides what stands there."""
+    all: bool = False
+    """It hands every value to a script."""
 
     def split(self, book: Book) -> tuple[str, tuple[str, ...]]:
         """The example this leads to, or what stands where its name should, and the steps behind it."""
@@ -52,7 +54,7 @@ def _asked(text: str, page: str, first: int) -> Iterator[Asked]:
         line = first + directive.line - 1
         match directive.expression:
             case ast.Call(ast.Name(word), [ast.Constant(str(name)), *_], options) if word in SHOW + CONDITIONS:
-                yield Asked(tuple(name.split(".")), page, line, word in SHOW)
+                yield Asked(tuple(name.split(".")), page, line, word in SHOW, word == "widget")
                 for node in (node for option in options for node in ast.walk(option)):
                     if isinstance(node, ast.Constant) and isinstance(node.value, str):
                         yield from _asked(node.value, page, line + node.lineno - 1)
@@ -188,10 +190,11 @@ def _tests_of_nothing(module: Module, own: list[tuple[str, Asked]]) -> list[Prob
 def values(book: Book, pages: list[Page]) -> list[Problem]:
     """Values that an example returns and nobody reads."""
     wanted: dict[str, dict[str, str]] = defaultdict(dict)
+    read = _read_by_code(book)
     for one in [*(one for page in pages for one in asked(page)), *_figures(book)]:
         name, steps = one.split(book)
         wanted[name] |= dict.fromkeys(steps[:1], f"{one.page}:{one.line}")
-    read = _read_by_code(book)
+        read[name] |= {".+"} if one.all else set()
     found = []
     for name, example in book.examples.items():
         lines = _returned(book.modules[example.module], example.function)
@@ -241,7 +244,7 @@ class _Statement(NamedTuple):
     """Patterns of the texts and attributes in it."""
 
 
-def _read_by_code(book: Book) -> dict[str, set[str]]:
+def _read_by_code(book: Book) -> defaultdict[str, set[str]]:
     """For each example, patterns of what is written in code that names it and in all that this code calls."""
     modules = dict(book.modules)
     for file in sorted((book.root / "tests").glob("test_*.py")):
@@ -251,7 +254,7 @@ def _read_by_code(book: Book) -> dict[str, set[str]]:
     for statement in statements:
         for name in statement.binds:
             binding[name].append(statement)
-    found: dict[str, set[str]] = defaultdict(set)
+    found: defaultdict[str, set[str]] = defaultdict(set)
     for statement in statements:
         reached, known = [statement], set[str]()
         for one in reached:  # it grows as names lead on
