@@ -1,15 +1,19 @@
 """The MkDocs hook: hands the staged book to MkDocs. The only file of the engine that imports it."""
 
+import contextlib
 import gc
 import itertools
 import re
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import markdown
 from jinja2 import Environment
+from mkdocs.commands.build import get_context
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority, get_plugin_logger
@@ -18,7 +22,7 @@ from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 from mkdocs.utils.templates import TemplateContext
 
-from executed import mathematics, policy, theme
+from executed import mathematics, policy
 from executed.book import SNIPPETS, BookError, Problem, find_root
 from executed.capture import own_ids
 from executed.staged import Staged, saved_since, unchanged
@@ -49,7 +53,8 @@ class _Site:
     staged: Staged | None = None
     converted: ClassVar[dict[str, tuple[object, dict[str, Any]]]] = {}
     """Pages by name: what each was converted from, and what MkDocs made of it."""
-    ahead: theme.Ahead | None = None
+    ahead: Future[Environment] | None = None
+    """The theme, whose templates are compiled while examples run."""
     theme: Environment
     base_url = "."
     """The way from the page that is being made to the site's root."""
@@ -110,12 +115,32 @@ def _pool(root: Path) -> "Pool":
 def _staged_anew(root: Path, config: MkDocsConfig) -> Staged:
     from executed.stage import stage
 
-    _Site.ahead = theme.Ahead(config)
+    _Site.ahead = ThreadPoolExecutor(1).submit(_theme_ahead, config)
     remembered = _Site.staged.failures if _Site.serving and _Site.staged else {}
     staged = stage(root, pool=_pool(root), remembered=remembered)
     if not _Site.serving:  # nothing more will run: the server can go while the pages are made
         threading.Thread(target=_pool(root).close).start()
     return staged
+
+
+def _theme_ahead(config: MkDocsConfig) -> Environment:
+    """The theme's templates compiled, and what reads Markdown imported: half a second that nobody waits for by then."""
+    theme = config.theme.get_env()
+    with contextlib.suppress(Exception):  # what is wrong with a theme, MkDocs says when it comes to it
+        _shell(theme, config, "..", "ahead.md")
+        reader = markdown.Markdown(extensions=config.markdown_extensions, extension_configs=config.mdx_configs)
+        reader.convert("```python\npass\n```")
+    return theme
+
+
+def _shell(theme: Environment, config: MkDocsConfig, base_url: str, source: str = "") -> str:
+    """What the theme makes of a page without content; without a `source`, of the page for dead addresses."""
+    blank = None
+    if source:
+        blank = Page("", File.generated(config, source, content=""), config)
+        blank.content = ""
+    context = get_context(Navigation([], []), Files([]), config, blank, base_url)
+    return theme.get_template("main.html").render(context)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -184,7 +209,7 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 
 @event_priority(100)  # first: what other plugins add to the theme goes to the one that is used
 def on_env(env: Environment, config: MkDocsConfig, files: Files) -> Environment:
-    _Site.theme = _Site.ahead.ready() if _Site.ahead else env
+    _Site.theme = _Site.ahead.result() if _Site.ahead else env
     _Site.ahead = None
     _Site.shells.clear()
     return _Site.theme
@@ -213,7 +238,7 @@ def _with_policy(html: str, config: MkDocsConfig, page: Page | None = None) -> s
     """A page as it is published: with nothing in it that could run, and with the policy that says so."""
     shell = _Site.shells.get(_Site.base_url)
     if shell is None:
-        shell = theme.shell(_Site.theme, config, _Site.base_url, page.file.src_uri if page else "")
+        shell = _shell(_Site.theme, config, _Site.base_url, page.file.src_uri if page else "")
         _Site.shells[_Site.base_url] = shell
     _mend(*(_place(piece, words, config, page) for words, piece in policy.refused(html, shell)))
     return policy.with_policy(html, policy.content_security_policy(shell))

@@ -24,7 +24,7 @@ BLOCKS = {
     "example": ("alt", "caption"),
     "output": (),
     "figure": ("alt", "caption", "number"),
-    "widget": ("kind",),
+    "widget": ("kind", "loads"),
 }
 MOST_DECIMALS = 20
 
@@ -213,7 +213,7 @@ class _Expansion:
         result = self.result(name)
         numbers = list(range(1, len(result.figures) + 1))
         if word == "widget":
-            return self.widget(result, options.get("kind"))
+            return self.widget(result, options.get("kind"), options.get("loads", []))
         if word == "output":
             if not result.text:
                 raise _Trouble(f"{name} prints nothing")
@@ -304,14 +304,20 @@ class _Expansion:
             blocks.append(f"![{escaped(alt)}]({target}{title})")
         return "\n\n".join(blocks)
 
-    def widget(self, result: Result, kind: Any) -> str:
+    def widget(self, result: Result, kind: Any, loads: Any) -> str:
         known = widgets.known(self.book.root)
         if kind not in known:
             told = nearest(kind, known) if isinstance(kind, str) else ""
             raise _Trouble(f'say which widget: kind="..."{told}; there are {", ".join(known)}')
-        path, text = widgets.data(result.name, result.values)
-        self.page.files[path] = text
-        return widgets.place(result.name, kind, self.language)
+        if not isinstance(loads, list) or not all(isinstance(name, str) for name in loads):
+            raise _Trouble('loads= is a list of examples whose values wait until the reader asks: ["chapter.name"]')
+        for name in loads:
+            if self.example(name).name in self.renderer.failures:
+                return failure_block(self.renderer.failures[name])
+        files = [widgets.data(one.name, one.values) for one in (result, *map(self.result, loads))]
+        self.page.files.update(files)
+        sizes = {name: len(text.encode()) for name, (_, text) in zip(loads, files[1:], strict=True)}
+        return widgets.place(result.name, kind, self.language, sizes)
 
     def _texts(self, given: Any, kind: str, count: int) -> list[str]:
         """One alt text or caption for each figure, with the values that it quotes in place."""

@@ -55,6 +55,11 @@ def _asked(text: str, page: str, first: int) -> Iterator[Asked]:
         match directive.expression:
             case ast.Call(ast.Name(word), [ast.Constant(str(name)), *_], options) if word in SHOW + CONDITIONS:
                 yield Asked(tuple(name.split(".")), page, line, word in SHOW, word == "widget")
+                for option in options:
+                    if word == "widget" and option.arg == "loads" and isinstance(option.value, ast.List):
+                        for each in option.value.elts:
+                            if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                                yield Asked(tuple(each.value.split(".")), page, line, all=True)
                 for node in (node for option in options for node in ast.walk(option)):
                     if isinstance(node, ast.Constant) and isinstance(node.value, str):
                         yield from _asked(node.value, page, line + node.lineno - 1)

@@ -4,6 +4,9 @@
 finds it and starts docs/assets/scripts/widgets/attention-viewer.js in it, with the values from
 `values/reading.every_head.js`. Whatever stands before the directive, a figure or an output, is what readers without
 JavaScript have.
+
+With `loads=["sorting.trained"]` the values of further examples are published, and not loaded before the widget asks for
+them: it knows the size of each and can tell the reader.
 """
 
 import json
@@ -23,10 +26,12 @@ def known(root: Path) -> list[str]:
     return sorted(file.stem for file in (root / SCRIPTS).glob("*.js"))
 
 
-def place(example: str, kind: str, language: str) -> str:
-    """The element that a widget starts in."""
+def place(example: str, kind: str, language: str, loads: dict[str, int]) -> str:
+    """The element that a widget starts in; `loads` are the examples it may ask for, each with its size in bytes."""
     words = FALLBACK.get(language, FALLBACK["en"])
-    return f'<div class="widget" data-widget="{escape(kind)}" data-example="{escape(example)}">{words}</div>'
+    sizes = " ".join(f"{name}={size}" for name, size in loads.items())
+    later = f' data-loads="{escape(sizes)}"' if loads else ""
+    return f'<div class="widget" data-widget="{escape(kind)}" data-example="{escape(example)}"{later}>{words}</div>'
 
 
 def data(example: str, values: dict[str, Any]) -> tuple[str, str]:
