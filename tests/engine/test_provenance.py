@@ -19,7 +19,7 @@ def helper():
     return 6
 
 
-@example(threads=2)
+@example
 def one():
     print(helper() * 7)
 """
@@ -52,7 +52,7 @@ def test_a_page_says_of_an_output_when_how_long_and_with_what_it_was_made(root: 
     staged = stage(root)
     page = staged.pages["index.md"]
     assert page.count('??? made "How this was made"\n') == 1
-    assert re.search(r"`a\.one` ran on \d{4}-\d\d-\d\d \d\d:\d\d UTC for 0\.\d\d s, threads: 2, memory: \d+\sMB", page)
+    assert re.search(r"`a\.one` ran on \d{4}-\d\d-\d\d \d\d:\d\d UTC for 0\.\d\d s, threads: 1, memory: \d+\sMB", page)
     assert re.search(r"Python 3\.\d+\.\nFingerprint|Python 3\.\d+\.\n    Fingerprint `[0-9a-f]{16}`", page)
     assert "Source: `snippets/a.py:8`." in page
 
@@ -65,9 +65,15 @@ def test_every_block_that_shows_a_result_says_it_in_the_language_of_its_page(roo
 def test_the_source_is_linked_at_the_commit_that_the_page_was_built_from(root: Path, remote: str) -> None:
     commit = committed(root)
     git(root, "remote", "add", "origin", remote)
-    page = stage(root).pages["index.md"]
-    assert f"[`snippets/a.py:8`]({REMOTES[remote].format(commit)}) at commit `{commit[:10]}`" in page
-    assert "token" not in page
+    source = Commit.of(root).source("snippets/a.py", Span(8, 10), "en")
+    assert source == f"[`snippets/a.py:8`]({REMOTES[remote].format(commit)}) at commit `{commit[:10]}`"
+
+
+def test_a_page_links_the_source_of_its_output(root: Path) -> None:
+    commit = committed(root)
+    git(root, "remote", "add", "origin", "https://github.com/some/book.git")
+    address = f"https://github.com/some/book/blob/{commit}/snippets/a.py#L8-L10"
+    assert f"Source: [`snippets/a.py:8`]({address})" in stage(root).pages["index.md"]
 
 
 def test_without_a_known_address_the_commit_is_named(root: Path) -> None:
