@@ -360,6 +360,8 @@ class Settings:
 
     preload: tuple[str, ...] = ()
     language: str = "en"
+    notebooks: bool = False
+    """Whether each chapter is published as a notebook too."""
 
 
 @dataclass
@@ -479,7 +481,7 @@ def read_settings(root: Path) -> Settings:
         if name not in (known := [item.name for item in fields(Settings)]):
             hint = nearest(name, known)
             raise BookError(Problem("pyproject.toml", 1, f"[tool.executed] has no setting {name}{hint}"))
-    return Settings(tuple(table.get("preload", ())), table.get("language", "en"))
+    return Settings(tuple(table.get("preload", ())), table.get("language", "en"), bool(table.get("notebooks")))
 
 
 def find_root(start: Path) -> Path:

@@ -55,14 +55,12 @@ def _asked(text: str, page: str, first: int) -> Iterator[Asked]:
         match directive.expression:
             case ast.Call(ast.Name(word), [ast.Constant(str(name)), *_], options) if word in SHOW + CONDITIONS:
                 yield Asked(tuple(name.split(".")), page, line, word in SHOW, word == "widget")
-                for option in options:
-                    if word == "widget" and option.arg == "loads" and isinstance(option.value, ast.List):
-                        for each in option.value.elts:
-                            if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                                yield Asked(tuple(each.value.split(".")), page, line, all=True)
-                for node in (node for option in options for node in ast.walk(option)):
-                    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                        yield from _asked(node.value, page, line + node.lineno - 1)
+                for option, node in ((given.arg, node) for given in options for node in ast.walk(given)):
+                    match node:
+                        case ast.Constant(str(text)) if (word, option) == ("widget", "loads"):
+                            yield Asked(tuple(text.split(".")), page, line, all=True)
+                        case ast.Constant(str(text)):
+                            yield from _asked(text, page, line + node.lineno - 1)
             case ast.Call():
                 pass
             case value:

@@ -108,10 +108,11 @@ def _stored(book: Book, store: Store, order: list[str]) -> dict[str, Result]:
     return found
 
 
-def differences(old: Result, new: Result, shape_only: bool) -> Iterator[str]:
+def differences(old: Result, new: Result, shape_only: bool, visible: float = VISIBLE) -> Iterator[str]:
     """What is not the same in two results, in words: text to the letter, numbers and drawn data within tolerance.
 
-    With `shape_only`, for measurements, numbers may differ and what stands around them may not.
+    With `shape_only`, for measurements, numbers may differ and what stands around them may not. In figures, what moves
+    by no more than `visible` points has not moved.
     """
     before, after = (_shape(old.text), _shape(new.text)) if shape_only else (old.text, new.text)
     if before != after:
@@ -123,11 +124,12 @@ def differences(old: Result, new: Result, shape_only: bool) -> Iterator[str]:
         yield f"it drew {len(old.figures)} figure(s), and now {len(new.figures)}"
     elif not shape_only:
         for number, (was, now) in enumerate(zip(old.figures, new.figures, strict=True), 1):
-            yield from (f"figure {number}: {words}" for words in _drawn(was, now))
+            yield from (f"figure {number}: {words}" for words in _drawn(was, now, visible))
 
 
 def _shape(text: str) -> str:
-    return re.sub(r"[ \t]+", " ", NUMBER.sub("#", text))
+    plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)  # 1,049 and 998 may be two runs of one measurement
+    return re.sub(r"[ \t]+", " ", NUMBER.sub("#", plain))
 
 
 def _values(old: Any, new: Any, path: str, shape_only: bool) -> Iterator[str]:
@@ -154,7 +156,7 @@ def _close(old: float, new: float) -> bool:
     return math.isclose(old, new, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
 
 
-def _drawn(old: str, new: str) -> Iterator[str]:
+def _drawn(old: str, new: str, visible: float) -> Iterator[str]:
     if IMAGE.findall(old) != IMAGE.findall(new):
         yield "an image in it differs"
     old, new = (NAME.sub(r"\1", IMAGE.sub("", svg)) for svg in (old, new))
@@ -162,6 +164,6 @@ def _drawn(old: str, new: str) -> Iterator[str]:
         yield "it is built otherwise (other labels, or more or fewer lines and points)"
         return
     pairs = zip(NUMBER.findall(old), NUMBER.findall(new), strict=True)
-    moved = [distance for was, now in pairs if was != now and (distance := abs(float(was) - float(now))) > VISIBLE]
+    moved = [distance for was, now in pairs if was != now and (distance := abs(float(was) - float(now))) > visible]
     if moved:
         yield f"{len(moved)} coordinates moved, by up to {max(moved):.3g} points"

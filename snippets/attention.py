@@ -185,6 +185,43 @@ def weights_as_a_map(four_tokens: dict[str, Tensor]) -> None:
     axes.set(xlabel="token attended to (key)", ylabel="token that asks (query)")
 
 
+def entropy(weights: Tensor) -> Tensor:
+    """Measure how widely each row looks, in nats; (..., T, T) in, (..., T) out.
+
+    0 when all weight is on one token, ln T when each of T tokens has the same.
+    """
+    of_rows: Tensor = torch.special.entr(weights).sum(-1)  # entr(p) = -p ln p
+    return of_rows
+
+
+def seen_by_heads(weights: Tensor) -> Values:
+    """Weights (layers, heads, T, T), the entropy of each row, and its mean by head.
+
+    The weights to six decimals, which is more than the attention viewer shows.
+    """
+    return {
+        "weights": list(weights.double().round(decimals=6)),
+        "entropy": list(entropy(weights)),
+        "mean_entropy": entropy(weights).mean(dim=-1),
+    }
+
+
+def viewed(weights: Tensor, tokens: list[str]) -> Values:
+    """Collect what the attention viewer shows of weights (layers, heads, T, T)."""
+    even = torch.full((len(tokens),), 1 / len(tokens))
+    mean = weights.mean(dim=1, keepdim=True)  # over heads: (layers, 1, T, T)
+    several = {"mean": seen_by_heads(mean)} if weights.size(1) > 1 else {}
+    own = seen_by_heads(weights)
+    return {"tokens": tokens, "uniform": entropy(even), **own, **several}
+
+
+@example
+def where_four_tokens_look(four_tokens: dict[str, Tensor]) -> Values:
+    """The four rows of weights, and how widely each looks."""
+    tokens = ["first", "second", "third", "fourth"]
+    return viewed(four_tokens["weights"][None, None], tokens)  # one layer, one head
+
+
 @example
 def dropout_on_weights(four_tokens: dict[str, Tensor]) -> Values:
     """With dropout on the weights, a row no longer sums to 1; on average it does."""

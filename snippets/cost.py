@@ -79,6 +79,7 @@ def allocator(keep: bool) -> None:
             libc.mallopt(-4, 0)  # M_MMAP_MAX: no block gets a mapping of its own
             libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: and nothing goes back
         else:
+            libc.mallopt(-4, 2**16)  # M_MMAP_MAX: blocks may get a mapping again
             libc.mallopt(-3, 2**16)  # M_MMAP_THRESHOLD: from 64 KiB all do
             libc.malloc_trim(0)
 
@@ -251,17 +252,18 @@ def fresh_pages() -> Values:
 
     query, key, value = queries_keys_values(2048)
 
-    def faults_and_time() -> tuple[float, float]:
-        attend = partial(scaled_dot_product_attention, query, key, value)
-        timed(attend, repeats=1)
+    def faults_and_time(keep: bool) -> tuple[float, float]:
+        def attend() -> None:
+            scaled_dot_product_attention(query, key, value)
+            allocator(keep)  # what it freed stays, or goes back to the system
+
+        timed(attend, repeats=6)  # by then the allocator has settled
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         runs = timed(attend, repeats=6)  # eight calls: two to warm up
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
         return faults / 8, runs.median().item()
 
-    fresh = faults_and_time()
-    allocator(keep=True)
-    kept = faults_and_time()
+    kept, fresh = faults_and_time(keep=True), faults_and_time(keep=False)
     for name, (faults, milliseconds) in (("fresh", fresh), ("kept", kept)):
         print(f"{name:6} {faults:8,.0f} page faults {milliseconds:6.0f} ms")
     return {"fresh": fresh, "kept": kept}

@@ -630,3 +630,91 @@ def feed_forward_share(phobert: dict[str, Any]) -> Values:
     ratio = parameters["feed-forward"] / parameters["attention"]
     print(f"{ratio:.3f}")
     return {"ratio": ratio}
+
+
+FORMULAS = {  # sums of products; each may use the ones above it
+    "blocks": "layers + decoder_layers",
+    "attentions": "layers + 2 * decoder_layers",
+    "all_norms": "blocks + attentions + other_norms",
+    "square": "d_model * d_model",
+    "words": "vocabulary * d_model",
+    "positions": "position_rows * d_model + type_rows * d_model",
+    "attention": "4 * attentions * square + 4 * attentions * d_model",
+    "feed_forward": "2 * blocks * d_model * d_ff + blocks * d_ff + blocks * d_model",
+    "norms": "2 * all_norms * d_model",
+    "head": "pooler * square + pooler * d_model + own_head * words",
+    "total": "words + positions + attention + feed_forward + norms + head",
+    "bytes": "4 * total",
+    "scores": "4 * heads * T * T",
+    "all_scores": "attentions * scores",
+}
+SIZES = {  # of three published models
+    "original base": {
+        "layers": 6, "decoder_layers": 6, "d_model": 512, "heads": 8, "d_ff": 2048,
+        "vocabulary": 37000, "position_rows": 0, "type_rows": 0, "other_norms": 0,
+        "pooler": 0, "own_head": 0, "T": 512,
+    },
+    "PhoBERT-base": {
+        "layers": 12, "decoder_layers": 0, "d_model": 768, "heads": 12, "d_ff": 3072,
+        "vocabulary": 64001, "position_rows": 258, "type_rows": 1, "other_norms": 1,
+        "pooler": 1, "own_head": 0, "T": 256,
+    },
+    "GPT-2 small": {
+        "layers": 12, "decoder_layers": 0, "d_model": 768, "heads": 12, "d_ff": 3072,
+        "vocabulary": 50257, "position_rows": 1024, "type_rows": 0, "other_norms": 1,
+        "pooler": 0, "own_head": 0, "T": 1024,
+    },
+}  # fmt: skip
+
+
+def plan(sizes: dict[str, int]) -> dict[str, int]:
+    """Count what a Transformer of these sizes would hold, before anyone builds it.
+
+    Every linear layer but the output matrix has a bias. The last four results: all
+    parameters and their bytes in float32; the bytes of the scores of one attention,
+    for one sequence in float32, and of all attentions.
+    """
+    known = dict(sizes)
+    for name, formula in FORMULAS.items():
+        products = [product.split(" * ") for product in formula.split(" + ")]
+        numbers = [[int(known.get(f, f)) for f in factors] for factors in products]
+        known[name] = sum(map(math.prod, numbers))
+    return {name: known[name] for name in FORMULAS}
+
+
+@example
+def planned(phobert: dict[str, Any], four_more: dict[str, Any]) -> Values:
+    """Three models by formula, and as PyTorch counts them."""
+    with torch.device("meta"):
+        original = nn.Transformer(batch_first=True)  # the rest: defaults
+        words = nn.Embedding(37000, 512)  # of both languages, and of the output
+    parts = nn.ModuleList([words, original.encoder.layers, original.decoder.layers])
+    counted = {
+        "original base": sum(p.numel() for p in parts.parameters()),
+        "PhoBERT-base": phobert["total"],
+        "GPT-2 small": four_more["totals"]["gpt2"],
+    }
+    print(f"{'':14}{'by formula':>13}{'counted':>13}")
+    found = {name: plan(sizes)["total"] for name, sizes in SIZES.items()}
+    for name, total in found.items():
+        print(f"{name:14}{total:13,}{counted[name]:13,}")
+    return {
+        "formulas": FORMULAS,
+        "sizes": SIZES,
+        "totals": found,
+        "counted": counted,
+        "choices": {
+            "layers": [0, 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128],
+            "decoder_layers": [0, 1, 2, 4, 6, 8, 12, 16, 24, 32, 48],
+            "d_model": [64, 128, 256, 384, 512, 768, 1024, 1280, 1600, 2048, 4096, 8192],
+            "heads": [1, 2, 4, 8, 12, 16, 20, 25, 32, 64, 128],
+            "d_ff": [256, 512, 1024, 1536, 2048, 3072, 4096, 5120, 6400, 8192, 16384, 32768],
+            "vocabulary": [1000, 8000, 16000, 32000, 37000, 50257, 64001, 128000, 256000],
+            "T": [2**n for n in range(4, 18)],
+            "position_rows": [0, 128, 256, 258, *(2**n for n in range(9, 18))],
+            "type_rows": [0, 1, 2],
+            "other_norms": [0, 1, 2],
+            "pooler": [0, 1],
+            "own_head": [0, 1],
+        },
+    }

@@ -20,7 +20,7 @@ import transformers as hf
 from torch import Tensor, nn
 
 from executed import example
-from snippets.attention import scaled_dot_product_attention
+from snippets.attention import entropy, scaled_dot_product_attention, viewed
 
 Values = dict[str, object]  # what an example returns: the values that the prose quotes
 
@@ -452,15 +452,6 @@ def traps() -> Values:
     }
 
 
-def entropy(weights: Tensor) -> Tensor:
-    """Measure how widely each row looks, in nats; (..., T, T) in, (..., T) out.
-
-    0 when all weight is on one token, ln T when each of T tokens has the same.
-    """
-    of_rows: Tensor = torch.special.entr(weights).sum(-1)  # entr(p) = -p ln p
-    return of_rows
-
-
 @example
 def looking_at_a_few() -> Values:
     """The entropy of a row that looks at some tokens equally and at no other."""
@@ -631,6 +622,22 @@ def heads_from_nong(reading: dict[str, Any]) -> Values:
         "largest": rows.max(),
         "most_special": (rows[:, 0] + rows[:, -1]).max(),  # <s> and </s>
     }
+
+
+@example(needs="hub:vinai/phobert-base@01daacda68afe13d83023d16ec647239e344a1e6")
+def every_head(reading: dict[str, Any]) -> Values:
+    """Where each token looks in every head, one small map each."""
+    tokens, attention = reading["tokens"], reading["attention"]
+    framed = F.pad(attention, (0, 1, 0, 1), value=math.nan)  # a gap after each map
+    layers, heads, height, width = framed.shape
+    mosaic = framed.transpose(1, 2).reshape(layers * height, heads * width)
+    _, axes = plt.subplots(figsize=(5.2, 5.2))
+    axes.imshow(mosaic.numpy(), cmap="viridis", vmin=0, vmax=1, interpolation="none")
+    for ticks, size, count in (axes.set_xticks, width, heads), (axes.set_yticks, height, layers):
+        places = [(one + 0.5) * size - 1 for one in range(count)]  # the gap is no part
+        ticks(places, [str(one + 1) for one in range(count)])
+    axes.set(xlabel="head", ylabel="layer")
+    return {**viewed(attention, tokens), "count": layers * heads}
 
 
 @example(needs="hub:vinai/phobert-base@01daacda68afe13d83023d16ec647239e344a1e6")

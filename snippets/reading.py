@@ -146,6 +146,37 @@ def when_it_looks_elsewhere(better_recipe: Values) -> Values:
 
 
 @example
+def every_head(better_recipe: Values) -> Values:
+    """The same input: where each row looks in each head of both layers."""
+    from snippets.attention import viewed
+
+    digits = torch.tensor([[7, 2, 9, 2, 5, 0, 8, 3]])
+    written, layers = look(better_recipe["models"][0], digits)
+    weights = torch.cat(layers)  # (layers, heads, T, T)
+    tokens = [str(digit) for digit in digits[0].tolist()]
+    writes = [str(digit) for digit in written[0].tolist()]
+
+    fig, axes = plt.subplots(2, 4, figsize=(5.6, 3.3), sharex=True, sharey=True)
+    for axis, head in zip(axes.flat, weights.flatten(0, 1), strict=True):
+        axis.pcolormesh(head, vmin=0, vmax=1, cmap="viridis")
+        axis.set_xticks(torch.arange(8) + 0.5, tokens)
+        axis.set_yticks(torch.arange(8) + 0.5, writes)
+    axes[0, 0].invert_yaxis()
+    for head in range(4):
+        axes[0, head].set_title(f"head {head + 1}")
+    axes[0, 0].set_ylabel("layer 1")
+    axes[1, 0].set_ylabel("layer 2")
+    fig.supxlabel("digit that is read")
+    seen: Values = {**viewed(weights, tokens), "writes": writes}
+    layer1, layer2 = seen["mean_entropy"]  # (heads,) each
+    return {
+        **seen,
+        "layer1": [layer1.min(), layer1.max()],
+        "layer2": [layer2.min(), layer2.max()],
+    }
+
+
+@example
 def head_by_head(better_recipe: Values) -> Values:
     """The same measure for each head of both layers, five models."""
     torch.manual_seed(0)

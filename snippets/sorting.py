@@ -611,3 +611,96 @@ def block_of_the_base_model() -> Values:
     count = sum(p.numel() for p in block.parameters())
     print(f"{count:,}")
     return {"count": count, "per_d_squared": count / 512**2}
+
+
+def as_text(tensors: list[Tensor]) -> str:
+    """Write numbers as a page can carry them: little-endian float32, in base64."""
+    from base64 import b64encode
+
+    flat = torch.cat([tensor.flatten() for tensor in tensors])
+    return b64encode(flat.numpy().astype("<f4").tobytes()).decode()
+
+
+@torch.no_grad()
+def scores_of(model: Sorter, digits: list[int]) -> Tensor:
+    """Score one input that may be shorter than LENGTH: it takes the first places.
+
+    Returns (T, 10).
+    """
+    whole = model.get_buffer("places")
+    model.places = whole[: len(digits)]
+    scores: Tensor = model(torch.tensor([digits]))[0]
+    model.places = whole
+    return scores[0]
+
+
+def written_out(model: Sorter) -> Values:
+    """A sorter as a page can carry it, and the scores of some inputs to check by."""
+    torch.manual_seed(1)
+    inputs = sample(24)[0].tolist()
+    inputs += [[digit] * LENGTH for digit in range(10)]  # all equal
+    inputs += [list(range(LENGTH)), list(range(9, 1, -1))]  # in order, and backwards
+    inputs += [inputs[0][:length] for length in range(1, LENGTH)]  # too short
+    state = model.state_dict()
+    block = model.blocks[0]
+    return {
+        "layout": [[name, list(tensor.shape)] for name, tensor in state.items()],
+        "weights": as_text(list(state.values())),
+        "heads": block.get_submodule("attention").heads,
+        "epsilon": block.get_submodule("norm1").eps,
+        "factor": model.factor,
+        "inputs": inputs,
+        "scores": as_text([scores_of(model, digits) for digits in inputs]),
+    }
+
+
+@example
+def to_take_along(better_recipe: Values) -> Values:
+    """The trained sorter, seed 0, as text."""
+    written = written_out(better_recipe["models"][0])
+    numbers = sum(math.prod(shape) for _, shape in written["layout"])
+    print(f"{numbers:,} numbers, {len(written['weights']):,} characters")
+    return written
+
+
+@example
+def blind_to_take_along(without_positions: Values) -> Values:
+    """The sorter that never had positions, seed 0, as text."""
+    written = written_out(without_positions["models"][0])
+    numbers = sum(math.prod(shape) for _, shape in written["layout"])
+    print(f"{numbers:,} numbers, {len(written['weights']):,} characters")
+    return written
+
+
+@example
+def positions_taken_away(
+    sorts: Values,
+    better_recipe: Values,
+    without_positions: Values,
+) -> Values:
+    """Three sorters: with positions, the same without them, and one that never had any."""
+    from copy import deepcopy
+
+    trained = better_recipe["models"][0]
+    zeroed = deepcopy(trained)
+    zeroed.places.zero_()
+    models = {
+        "with positions": trained,
+        "the same, set to zero": zeroed,
+        "trained without": without_positions["models"][0],
+    }
+    torch.manual_seed(1)
+    trials, right = 20_000, {}
+    print(f"{'':22}  digits  sequences")
+    for name, model in models.items():
+        digits, sequences = evaluate(model, trials)
+        print(f"{name:22} {digits:7.3%}  {sequences:9.2%}")
+        right[name] = {"digits": digits, "sequences": sequences}
+    return {
+        "with": right["with positions"],
+        "zeroed": right["the same, set to zero"],
+        "without": right["trained without"],
+        "start": sorts["digits"],
+        "length": LENGTH,
+        "trials": trials,
+    }

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from snippets.attention import AttentionHead, colour_wishes, scaled_dot_product_attention
+from snippets.attention import AttentionHead, colour_wishes, entropy, scaled_dot_product_attention, viewed
 
 FOUR = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
@@ -113,6 +113,11 @@ def test_the_four_rows_are_those_of_the_reference(result: Any) -> None:
     assert [[round(weight, 3) for weight in row] for row in weights] == published
 
 
+def test_in_the_first_three_rows_no_cell_is_brighter_than_that_of_the_third_token(result: Any) -> None:
+    weights = result("attention.four_tokens").values["weights"]
+    assert all(row[2] == max(row) for row in weights[:3])
+
+
 def test_the_steps_of_the_third_row_end_in_the_third_row(result: Any) -> None:
     steps = result("attention.third_row").values
     row = result("attention.four_tokens").values["weights"][2]
@@ -147,6 +152,47 @@ def test_the_third_token_takes_in_a_little_of_the_fourth(result: Any) -> None:
     four = result("attention.four_tokens").values
     assert torch.tensor(four["output"]).shape == FOUR.shape
     assert four["output"][2][2] == pytest.approx(four["third_to_fourth"])
+
+
+@given(st.integers(1, 30), st.integers(0, 2**31))
+@settings(deadline=None)
+def test_entropy_is_ln_t_less_the_distance_from_an_even_row(length: int, seed: int) -> None:
+    weights = torch.randn(5, length, generator=torch.Generator().manual_seed(seed)).mul(3).softmax(-1)
+    apart = (weights * (weights * length).log()).sum(-1)  # Kullback-Leibler divergence
+    torch.testing.assert_close(entropy(weights), math.log(length) - apart, atol=1e-5, rtol=1e-4)
+
+
+def test_entropy_is_zero_for_one_token_and_not_nan() -> None:
+    assert entropy(torch.eye(4)).tolist() == [0] * 4
+
+
+def test_the_fourth_row_looks_most_widely_and_the_third_least_and_all_are_nearly_even(result: Any) -> None:
+    values = result("attention.where_four_tokens_look").values
+    ((entropies,),) = values["entropy"]
+    assert max(entropies) == entropies[3]
+    assert min(entropies) == entropies[2]
+    assert values["uniform"] == pytest.approx(math.log(4))
+    assert all(0.9 * values["uniform"] < one < values["uniform"] for one in entropies)
+    assert values["mean_entropy"] == [[pytest.approx(sum(entropies) / 4)]]
+
+
+def test_the_viewer_has_the_weights_of_the_four_tokens(result: Any) -> None:
+    values, four = result("attention.where_four_tokens_look").values, result("attention.four_tokens").values
+    ((weights,),) = values["weights"]
+    assert weights == [pytest.approx(row, abs=1e-6) for row in four["weights"]]
+    assert values["tokens"] == ["first", "second", "third", "fourth"]
+
+
+def test_of_several_heads_the_viewer_also_has_the_mean_and_how_widely_that_looks() -> None:
+    torch.manual_seed(0)
+    weights = torch.randn(2, 3, 5, 5).mul(3).softmax(dim=-1)  # (layers, heads, T, T)
+    seen: Any = viewed(weights, list("abcde"))
+    for layer in range(2):
+        mean = weights[layer].mean(dim=0)
+        assert (seen["mean"]["weights"][layer][0] - mean).abs().max() <= 1e-6
+        torch.testing.assert_close(seen["mean"]["entropy"][layer][0], entropy(mean))
+        torch.testing.assert_close(seen["mean"]["mean_entropy"][layer][0], entropy(mean).mean())
+        assert (seen["mean"]["entropy"][layer][0] > seen["entropy"][layer].mean(dim=0)).all()  # it is concave
 
 
 def test_under_dropout_rows_no_longer_sum_to_one_but_do_on_average(result: Any) -> None:

@@ -7,9 +7,23 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import AutoModel, BertConfig, GPT2Config, LlamaConfig, RobertaConfig, T5Config, XLMRobertaConfig
 
-from snippets.in_practice import BAD, GOOD, THINGS, ReviewReader, clause, describe, parity, repeating, reviews
+from snippets.in_practice import (
+    BAD,
+    GOOD,
+    SIZES,
+    THINGS,
+    ReviewReader,
+    clause,
+    describe,
+    parity,
+    plan,
+    repeating,
+    reviews,
+)
 from snippets.multi_head import MultiHeadAttention
 from snippets.sorting import EncoderBlock
 
@@ -260,3 +274,90 @@ def test_the_other_families_are_counted_exactly(result: Any) -> None:
 
 def test_the_feed_forward_part_has_twice_the_parameters_of_attention(result: Any) -> None:
     assert result("in_practice.feed_forward_share").values["ratio"] == pytest.approx(2, abs=0.01)
+
+
+# Plan one of your own
+
+
+def test_not_one_parameter_is_missing(result: Any) -> None:
+    values = result("in_practice.planned").values
+    assert values["totals"] == values["counted"]
+    assert values["totals"]["PhoBERT-base"] == result("phobert.parameters").values["total"]
+    assert values["totals"]["GPT-2 small"] == result("in_practice.four_more").values["totals"]["gpt2"]
+
+
+def test_the_parts_are_those_that_were_counted(result: Any) -> None:
+    parts, found = result("phobert.parameters").values["parts"], plan(SIZES["PhoBERT-base"])
+    assert found["words"] == parts["word table"]
+    assert found["attention"] == parts["attention"]
+    assert found["feed_forward"] == parts["feed-forward"]
+    assert found["head"] == parts["pooler"]
+    assert found["positions"] + found["norms"] == parts["other embeddings"] + parts["LayerNorm"]
+    blocks = found["attention"] + found["feed_forward"] + plan({**SIZES["PhoBERT-base"], "other_norms": 0})["norms"]
+    assert blocks == result("phobert.original_blocks").values["phobert"]
+    original = plan({**SIZES["original base"], "vocabulary": 0})["total"]
+    assert blocks / original == result("phobert.original_blocks").values["ratio"]
+
+
+def test_the_sizes_of_the_three_models_are_those_of_their_configurations(result: Any) -> None:
+    gpt2, sizes = GPT2Config(), SIZES["GPT-2 small"]
+    assert (gpt2.n_layer, gpt2.n_embd, gpt2.n_head) == (sizes["layers"], sizes["d_model"], sizes["heads"])
+    assert (gpt2.vocab_size, gpt2.n_positions) == (sizes["vocabulary"], sizes["position_rows"])
+    sizes = SIZES["PhoBERT-base"]
+    published = [sizes["layers"], sizes["heads"], sizes["d_model"], 64, sizes["d_ff"], sizes["position_rows"]]
+    assert result("phobert.configuration").values["published"] == [*published, sizes["vocabulary"]]
+    assert sizes["T"] == result("phobert.position_rows").values["usable"]
+    sizes = SIZES["original base"]
+    defaults = result("phobert.original_blocks").values["defaults"]
+    assert defaults == [sizes["d_model"], sizes["heads"], sizes["layers"]]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    layers=st.integers(0, 3),
+    decoder_layers=st.integers(0, 3),
+    heads=st.integers(1, 4),
+    d_k=st.integers(1, 9),
+    d_ff=st.integers(1, 99),
+    vocabulary=st.integers(1, 99),
+    own_head=st.booleans(),
+)
+def test_the_formulas_count_what_pytorch_counts(
+    layers: int, decoder_layers: int, heads: int, d_k: int, d_ff: int, vocabulary: int, own_head: bool
+) -> None:
+    d_model = heads * d_k
+    with torch.device("meta"):
+        options = (d_model, heads, d_ff)
+        parts: list[torch.nn.Module] = [torch.nn.TransformerEncoderLayer(*options) for _ in range(layers)]
+        parts += [torch.nn.TransformerDecoderLayer(*options) for _ in range(decoder_layers)]
+        parts += [torch.nn.Embedding(vocabulary, d_model), torch.nn.LayerNorm(d_model)]
+        parts += [torch.nn.Linear(d_model, vocabulary, bias=False)] * own_head
+    sizes = {**dict.fromkeys(SIZES["GPT-2 small"], 0), "layers": layers, "decoder_layers": decoder_layers}
+    sizes |= {"d_model": d_model, "heads": heads, "d_ff": d_ff, "vocabulary": vocabulary}
+    sizes |= {"other_norms": 1, "own_head": int(own_head), "T": 7}
+    counted = sum(p.numel() for part in parts for p in part.parameters())
+    found = plan(sizes)
+    assert (found["total"], found["bytes"]) == (counted, 4 * counted)
+    scores = torch.zeros(1, heads, 7, 7)
+    assert found["scores"] == scores.nbytes
+    assert found["all_scores"] == scores.nbytes * (layers + 2 * decoder_layers)
+
+
+def test_double_widths_make_blocks_grow_fourfold_and_the_table_twofold() -> None:
+    sizes = SIZES["GPT-2 small"]
+    once, twice = plan(sizes), plan({**sizes, "d_model": 2 * sizes["d_model"], "d_ff": 2 * sizes["d_ff"]})
+    assert twice["words"] == 2 * once["words"]
+    for part in "attention", "feed_forward":
+        assert twice[part] / once[part] == pytest.approx(4, abs=0.01)
+
+
+def test_double_length_makes_scores_grow_fourfold_and_parameters_not_at_all() -> None:
+    sizes = SIZES["GPT-2 small"]
+    once, twice = plan(sizes), plan({**sizes, "T": 2 * sizes["T"]})
+    assert (twice["scores"], twice["total"]) == (4 * once["scores"], once["total"])
+
+
+def test_more_heads_make_more_scores_and_no_more_parameters() -> None:
+    sizes = SIZES["GPT-2 small"]
+    once, twice = plan(sizes), plan({**sizes, "heads": 2 * sizes["heads"]})
+    assert (twice["scores"], twice["total"]) == (2 * once["scores"], once["total"])

@@ -16,6 +16,7 @@ import threading
 import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -31,8 +32,16 @@ from hypothesis import strategies as st
 from matplotlib.text import Text
 from torch import Tensor, nn
 
+from executed.book import Book
+from executed.capture import open_figures, quotable
+from executed.render import Page, Renderer
+from executed.reproduction import directives
+from executed.stage import chapters
+from executed.store import Outcomes
+from executed.unused import asked
 from snippets import phobert
-from snippets.phobert import FEEDBACK, SENTENCE, count, entropy, join, learn_merges, new_style, phobert_config
+from snippets.attention import entropy
+from snippets.phobert import FEEDBACK, SENTENCE, count, join, learn_merges, new_style, phobert_config
 from tests.small_phobert import build
 
 ROOT = Path(__file__).parents[1]
@@ -372,7 +381,7 @@ def test_a_reader_without_a_tokenizer_class_gets_nothing_for_a_text(small: tuple
 def test_one_revision_is_pinned_and_the_examples_name_the_same(small: tuple[Path, str]) -> None:
     source = Path(phobert.__file__).read_text("utf-8")
     needed = re.findall(r'needs="hub:(.*)@(.*)"', source)
-    assert len(needed) == 4
+    assert len(needed) == 5
     assert set(needed) == {(phobert.SOURCE, phobert.REVISION)}
     assert re.fullmatch("[0-9a-f]{40}", phobert.REVISION)
     assert re.fullmatch("[0-9a-f]{64}", phobert.SHA256)
@@ -559,6 +568,68 @@ def test_the_heads_are_the_published_ones_and_name_the_largest_three(
     assert {"Giảng_viên", "nóng", "</s>", "12.10"} <= set(drawn())
 
 
+def test_the_map_and_the_viewer_have_every_head(reading: Any, drawn: Callable[[], list[str]]) -> None:
+    values: Any = phobert.every_head(reading)
+    assert values["tokens"] == reading["tokens"]
+    assert values["count"] == 12 * 12
+    assert {"layer", "head", "12"} <= set(drawn())
+    (image,) = plt.gca().images
+    shown = image.get_array()
+    assert shown is not None
+    for layer, head in phobert.HEADS:
+        weights = reading["attention"][layer - 1, head - 1]
+        top, left = (layer - 1) * 13, (head - 1) * 13
+        assert shown[top : top + 12, left : left + 12].tolist() == weights.tolist()
+        assert (values["weights"][layer - 1][head - 1] - weights).abs().max() <= 1e-6
+        assert values["entropy"][layer - 1][head - 1].tolist() == entropy(weights).tolist()
+
+
+def chapter_with(book: Book, returned: dict[str, Any], result: Any, capsys: pytest.CaptureFixture[str]) -> Page:
+    """The chapter as rendered where its examples with a need returned this; without any, where they are absent."""
+    pages, outcomes = chapters(ROOT), Outcomes()
+    (page,) = (page for page in pages if page.path == "docs/phobert.md")
+    for name in book.order({one.split(book)[0] for one in asked(page)} & book.examples.keys()):
+        if not book.examples[name].options.needs:
+            outcomes.results[name] = result(name)
+        elif not returned:
+            outcomes.absent[name] = "weights"
+        else:
+            if name not in returned:
+                parameters, needs = book.examples[name].parameters, book.examples[name].needs
+                given = {
+                    to: returned[need] if need in returned else result(need).returned()
+                    for to, need in zip(parameters, needs, strict=True)
+                }
+                returned[name] = getattr(phobert, book.examples[name].function)(**given)
+            left = {
+                "text": capsys.readouterr().out or "read",
+                "figures": open_figures(),
+                "values": quotable(returned[name]),
+            }
+            outcomes.results[name] = replace(result("phobert.large"), name=name, **left)
+            plt.close("all")
+    Renderer(book, outcomes, directives(book, outcomes.results, pages)).render(page, "en")
+    return page
+
+
+def test_where_the_weights_are_the_chapter_shows_every_head(
+    reading: Any, result: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = chapter_with(Book.read(ROOT), {"phobert.reading": reading}, result, capsys)
+    assert page.problems == []
+    assert '<div class="widget" data-widget="attention-viewer" data-example="phobert.every_head">' in page.text
+    assert len(page.figures["phobert.every_head-1.svg"]) < 100_000
+    assert '"tokens": ["<s>", "Giảng_viên", ' in page.files["values/phobert.every_head.js"]
+    assert "$unquotable" not in page.files["values/phobert.every_head.js"]
+
+
+def test_where_the_weights_are_not_the_chapter_has_no_viewer(result: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    page = chapter_with(Book.read(ROOT), {}, result, capsys)
+    assert page.problems == []
+    assert "every_head" not in page.text
+    assert not [path for path in page.files if "every_head" in path]
+
+
 def test_the_published_rows_are_as_the_chapter_tells_them() -> None:
     rows = [row["top"] for row in PUBLISHED["phobert.heads-from-nong"]]
     assert sum("phòng" in [token for token, _ in row] for row in rows) == 2
@@ -570,18 +641,6 @@ def test_the_published_rows_are_as_the_chapter_tells_them() -> None:
 
 
 # What training did
-
-
-@given(st.integers(1, 30), st.integers(0, 2**31))
-@settings(deadline=None)
-def test_entropy_is_ln_t_less_the_distance_from_an_even_row(length: int, seed: int) -> None:
-    weights = torch.randn(5, length, generator=torch.Generator().manual_seed(seed)).mul(3).softmax(-1)
-    apart = (weights * (weights * length).log()).sum(-1)  # Kullback-Leibler divergence
-    torch.testing.assert_close(entropy(weights), math.log(length) - apart, atol=1e-5, rtol=1e-4)
-
-
-def test_entropy_is_zero_for_one_token_and_not_nan() -> None:
-    assert entropy(torch.eye(4)).tolist() == [0] * 4
 
 
 def test_a_row_on_k_tokens_has_entropy_ln_k(result: Any) -> None:

@@ -1,5 +1,8 @@
 """docs/reading.md: what the attention of trained sorters shows, and what is left of it when it is tested."""
 
+import itertools
+import math
+import re
 from typing import Any
 
 import pytest
@@ -111,6 +114,35 @@ def test_rows_that_look_elsewhere_are_right_as_well(result: Any) -> None:
 
 
 # Head by head
+
+
+def test_the_heads_of_layer_one_are_nearly_even_and_those_of_layer_two_choose(result: Any) -> None:
+    values = result("reading.every_head").values
+    first, second = values["mean_entropy"]
+    assert values["layer1"] == [min(first), max(first)]
+    assert values["layer2"] == [min(second), max(second)]
+    assert min(first) > 0.95 * values["uniform"]
+    assert max(second) < 0.8 * values["uniform"]
+    assert values["uniform"] == pytest.approx(math.log(8))
+
+
+def test_the_maps_of_the_heads_are_of_the_first_input_and_their_mean_is_the_map_above(result: Any) -> None:
+    values, one = result("reading.every_head").values, result("reading.one_input").values
+    assert values["tokens"] == [str(digit) for digit in one["digits"]]
+    assert values["writes"] == [str(digit) for digit in one["written"]]
+    heads = torch.tensor(values["weights"])  # (layers, heads, T, T)
+    assert heads.shape == (2, 4, 8, 8)
+    torch.testing.assert_close(heads[1].mean(dim=0), torch.tensor(one["weights"]), atol=1e-6, rtol=0)
+    torch.testing.assert_close(torch.tensor(values["mean"]["weights"])[:, 0], heads.mean(dim=1), atol=1e-6, rtol=0)
+    (figure,) = result("reading.every_head").figures
+    words = set(re.findall(r">([^<>]+)</text>", figure))
+    assert {"layer 1", "layer 2", *(f"head {head}" for head in range(1, 5))} <= words
+
+
+def test_no_two_heads_of_layer_two_are_alike(result: Any) -> None:
+    second = torch.tensor(result("reading.every_head").values["weights"])[1]  # (heads, T, T)
+    for a, b in itertools.combinations(second, 2):
+        assert (a - b).abs().sum(dim=-1).mean() / 2 > 0.2  # total variation, mean over rows
 
 
 def test_the_heads_of_layer_two_look_at_the_target_and_those_of_layer_one_mostly_do_not(result: Any) -> None:

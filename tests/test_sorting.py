@@ -1,5 +1,6 @@
 """docs/sorting.md: an encoder block, the sorter made of two, its limit without positions, and a better recipe."""
 
+import base64
 import itertools
 import math
 from typing import Any
@@ -19,6 +20,7 @@ from snippets.sorting import (
     Sorter,
     mean_interval,
     sample,
+    scores_of,
     sorting_loss,
     train,
     wilson,
@@ -370,3 +372,77 @@ def test_a_block_has_about_twelve_d_squared_parameters(result: Any) -> None:
     d = 512
     assert values["count"] == 12 * d**2 + 9 * d + 4 * d
     assert values["per_d_squared"] == pytest.approx(12, abs=0.1)
+
+
+# Try it
+
+
+def rebuilt(values: Any, recipe: Recipe) -> Sorter:
+    """The sorter that a page gets, from nothing but what was written out."""
+    model = Sorter(recipe)
+    numbers = torch.frombuffer(bytearray(base64.b64decode(values["weights"])), dtype=torch.float32)
+    sizes = [math.prod(shape) for _, shape in values["layout"]]
+    parts = zip(values["layout"], numbers.split(sizes), strict=True)
+    model.load_state_dict({name: part.view(shape) for (name, shape), part in parts})
+    return model
+
+
+@pytest.mark.parametrize(
+    ("written", "trained", "recipe"),
+    [
+        ("to_take_along", "better_recipe", BETTER),
+        ("blind_to_take_along", "without_positions", Recipe(positions=False)),
+    ],
+)
+def test_what_comes_into_the_page_is_the_first_model_bit_by_bit(
+    result: Any, written: str, trained: str, recipe: Recipe
+) -> None:
+    values = result(f"sorting.{written}").values
+    ours, theirs = result(f"sorting.{trained}").returned()["models"][0], rebuilt(values, recipe)
+    assert all(torch.equal(a, b) for a, b in zip(ours.state_dict().values(), theirs.state_dict().values(), strict=True))
+    assert (values["heads"], values["epsilon"], values["factor"]) == (4, 1e-5, theirs.factor)
+    stored = torch.frombuffer(bytearray(base64.b64decode(values["scores"])), dtype=torch.float32)
+    with torch.no_grad():
+        again = torch.cat([scores_of(theirs, digits) for digits in values["inputs"]])
+    assert torch.allclose(stored.view(-1, 10), again, atol=1e-5)
+
+
+def test_it_is_the_counted_parameters_and_a_few_more_for_the_last_norm(result: Any) -> None:
+    sizes = {name: math.prod(shape) for name, shape in result("sorting.to_take_along").values["layout"]}
+    last_norm = sizes["norm.weight"] + sizes["norm.bias"]
+    assert sum(sizes.values()) - sizes["places"] == result("sorting.parameter_count").values["all"] + last_norm
+
+
+def test_the_inputs_to_check_by_are_of_every_length_and_some_are_all_equal(result: Any) -> None:
+    inputs = result("sorting.to_take_along").values["inputs"]
+    assert {len(digits) for digits in inputs} == set(range(1, 9))
+    assert all([digit] * 8 in inputs for digit in range(10))
+
+
+def test_without_positions_neither_model_sorts_and_the_trained_one_does_a_little_better(result: Any) -> None:
+    values = result("sorting.positions_taken_away").values
+    assert values["with"]["sequences"] > 0.999
+    assert values["zeroed"]["sequences"] == values["without"]["sequences"] == 0
+    assert (
+        0.2
+        < values["zeroed"]["digits"]
+        < values["without"]["digits"]
+        < result("sorting.blind_limit").values["accuracy"]
+    )
+
+
+def test_without_positions_what_it_writes_moves_with_the_digits(result: Any) -> None:
+    torch.manual_seed(0)
+    order = torch.randperm(8)
+    zeroed = result("sorting.better_recipe").returned()["models"][0]
+    zeroed.places.zero_()
+    for model in (zeroed, result("sorting.without_positions").returned()["models"][0]):
+        digits = sample(50)[0]
+        assert torch.allclose(model(digits)[0][:, order], model(digits[:, order])[0], atol=1e-4)
+
+
+def test_each_column_is_roughly_the_histogram_of_the_digits(result: Any) -> None:
+    digits = sample(500)[0]
+    histogram = F.one_hot(digits, 10).float().mean(dim=1)  # (batch, 10)
+    shares = result("sorting.without_positions").returned()["models"][0](digits)[0].softmax(dim=-1)
+    assert (shares - histogram[:, None]).abs().mean() < 0.03

@@ -147,6 +147,12 @@ def test_text_counts_to_the_letter_and_figures_by_what_is_drawn(change: dict[str
     assert not words or found[0].startswith(words)
 
 
+def test_who_compares_says_what_moved_too_little_to_be_seen() -> None:
+    moved = replace(RESULT, figures=["<svg><path d='M 1.05 2'/></svg>"])
+    assert list(differences(RESULT, moved, False)) != []
+    assert list(differences(RESULT, moved, False, visible=0.1)) == []
+
+
 IMAGE = '<svg><image id="i1" xlink:href="data:image/png;base64,{}"/></svg>'
 
 
@@ -179,6 +185,9 @@ def test_values_count_within_tolerance_or_by_shape(old: Any, new: Any, same: boo
     assert (not list(differences(before, after, True))) is same_shape
 
 
-@pytest.mark.parametrize(("now", "same"), [("x 12.5", True), ("x  9", True), ("y 1", False), ("x 1\nz", False)])
+@pytest.mark.parametrize(
+    ("now", "same"),
+    [("x 12.5", True), ("x 1,049", True), ("x 1, 2", False), ("x  9", True), ("y 1", False), ("x 1\nz", False)],
+)
 def test_of_a_measurement_only_the_words_around_its_numbers_count(now: str, same: bool) -> None:
     assert (not list(differences(RESULT, replace(RESULT, text=now), True))) is same

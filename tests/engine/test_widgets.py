@@ -62,6 +62,20 @@ def test_an_example_that_only_a_widget_shows_is_used_with_all_its_values(book: C
     assert not unused.values(read, pages)
 
 
+def test_what_a_widget_loads_later_is_a_file_too_and_the_page_knows_its_size(book: Callable[[str], Path]) -> None:
+    root = book('# A\n\n{{ widget("a.row", kind="viewer", loads=["a.large"]) }}\n')
+    with (root / "snippets/a.py").open("a", encoding="utf-8") as file:
+        file.write('\n@example\ndef large():\n    print("large")\n    return {"text": "chú ý"}\n')
+    staged = stage(root)
+    size = len(staged.files["values/a.large.js"].encode())
+    assert f' data-example="a.row" data-loads="a.large={size}">' in staged.pages["index.md"]
+    assert "values/a.row.js" in staged.files
+    assert not staged.report()
+    read, pages = Book.read(root), chapters(root)
+    assert not unused.examples(read, pages)
+    assert not unused.values(read, pages)
+
+
 @pytest.mark.parametrize(
     ("written", "told"),
     [
@@ -69,6 +83,8 @@ def test_an_example_that_only_a_widget_shows_is_used_with_all_its_values(book: C
         ('widget("a.row")', "there are viewer"),
         ('widget("a.rwo", kind="viewer")', "a.row"),
         ('widget("a.row", knid="viewer")', "kind"),
+        ('widget("a.row", kind="viewer", loads="a.row")', "a list of examples"),
+        ('widget("a.row", kind="viewer", loads=["a.rwo"])', "a.row"),
     ],
 )
 def test_a_misspelt_widget_is_told_the_right_name(book: Callable[[str], Path], written: str, told: str) -> None:

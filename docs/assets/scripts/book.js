@@ -56,6 +56,9 @@
     const start = starts.get(name);
     if (start) {
       element.textContent = "";
+      const [around, next] = [element.parentNode, element.nextSibling];
+      element.remove(); // what comes anew does not count as moved when it takes its stand-in's place
+      around?.insertBefore(element, next);
       start(element, given, document.documentElement.lang);
       element.classList.add("widget--alive");
     }
@@ -84,12 +87,42 @@
     /**
      * Hide the figure or output that stands right before a widget, its stand-in without JavaScript. Print shows it again.
      * @param {HTMLElement} element
+     * @returns {Element | null} what is hidden
      */
     replaces(element) {
-      element.previousElementSibling?.classList.add("replaced");
+      const how = element.previousElementSibling;
+      if (how?.matches("details.made")) element.after(how); // how it was made stays below
+      const standIn = element.previousElementSibling;
+      standIn?.classList.add("replaced");
+      return standIn;
     },
   };
   Object.assign(window, { book });
+
+  /**
+   * Let the keyboard reach blocks of code that are wider than the page. The theme does so, but a block that is far from the
+   * screen is not laid out (book.css) and has no width to it; a range in it has. They are measured when the browser has
+   * nothing else to do, and those in a fold when that is opened.
+   * @param {ParentNode} part
+   */
+  function reachable(part) {
+    const blocks = [.../** @type {NodeListOf<HTMLElement>} */ (part.querySelectorAll("pre > code"))];
+    const later = window.requestIdleCallback ?? setTimeout;
+    const next = (/** @type {IdleDeadline | undefined} */ idle) => {
+      do {
+        const block = blocks.shift();
+        if (!block) return;
+        const inside = document.createRange();
+        inside.selectNodeContents(block);
+        if (block.clientWidth && inside.getBoundingClientRect().width > block.clientWidth) block.tabIndex = 0;
+      } while ((idle?.timeRemaining?.() ?? 0) > 5);
+      later(next);
+    };
+    later(next);
+  }
+
+  addEventListener("load", () => reachable(document));
+  addEventListener("toggle", ({ target }) => target instanceof HTMLDetailsElement && reachable(target), true);
 
   document.addEventListener("DOMContentLoaded", () => {
     const near = new IntersectionObserver(
@@ -104,5 +137,11 @@
       { rootMargin: "600px" },
     );
     for (const element of document.querySelectorAll(".widget")) near.observe(element);
+    // The theme makes a navigation of the corner with the copy button, one for each block of code: too many landmarks.
+    for (const corner of document.querySelectorAll(".md-code__nav")) corner.setAttribute("role", "none");
+    // Its tooltips take a button's title away while they show it, and with that its name.
+    for (const button of document.querySelectorAll("button[title]:not([aria-label])")) {
+      button.setAttribute("aria-label", button.getAttribute("title") ?? "");
+    }
   });
 })();
