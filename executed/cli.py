@@ -1,4 +1,4 @@
-"""The engine from a terminal: `executed run`, `record`, `status`, `check`, `verify`, `stage` and `gc`."""
+"""The engine from a terminal: `executed run`, `record`, `status`, `check`, `verify`, `stage`, `pdf` and `gc`."""
 
 import argparse
 import inspect
@@ -179,6 +179,19 @@ def write_stage(root: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def print_pdf(root: Path, arguments: argparse.Namespace) -> int:
+    """Build the book and print it into one PDF, with contents, outline and links between its chapters.
+
+    Needs Chromium and the packages of `pip install -e ".[pdf]"`.
+    """
+    from executed.pdf import print_book  # here: what it needs is optional
+
+    target = Path(arguments.file).resolve()
+    pages = print_book(root, target)
+    print(f"{pages} pages, {target.stat().st_size / 1e6:.1f} MB: {target}")
+    return 0
+
+
 def gc(root: Path, arguments: argparse.Namespace) -> int:
     """Delete stored results that no example has any more."""
     book = Book.read(root)
@@ -207,6 +220,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, argparse.Namespace], int], Sequence[st
     "check": (check, ["chapter?"]),
     "verify": (verify_book, ["names*"]),
     "stage": (write_stage, ["folder"]),
+    "pdf": (print_pdf, ["file"]),
     "gc": (gc, []),
 }
 

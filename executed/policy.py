@@ -24,7 +24,8 @@ POLICY = {
     "img-src": "'self' data:",  # the theme's icons, and the images inside figures
     "font-src": "'self'",
     "connect-src": "'self'",  # the search index
-    "worker-src": "'self'",  # the search itself
+    "worker-src": "'self'",  # the search itself, and what keeps pages for when there is no connection
+    "manifest-src": "'self'",
     "base-uri": "'none'",
     "form-action": "'none'",
 }

@@ -13,6 +13,7 @@ from executed import widgets
 from executed.book import Book, Example, Problem, nearest
 from executed.citations import CITATION, Bibliography, cited_keys
 from executed.commit import Commit
+from executed.glossary import Glossary
 from executed.markup import Directive, Stretch, directives, escaped, fenced, parts
 from executed.numbers import DEFAULT_DIGITS, FILTERS, formatted, listed
 from executed.policy import refused
@@ -45,6 +46,8 @@ class Page:
     cited: list[str] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
     """The names whose code the page shows; the first time it does is where links lead."""
+    blocks: list[tuple[str, str]] = field(default_factory=list)
+    """All the Python that the page shows: whose it is, and the code."""
 
 
 Generated = Callable[..., str]
@@ -60,13 +63,14 @@ class Renderer:
         outcomes: Outcomes,
         generated: dict[str, Generated] | None = None,
         commit: Commit | None = None,
+        glossary: Glossary | None = None,
     ) -> None:
-        """With a commit, each result is followed by how it was made."""
+        """With a commit, each result is followed by how it was made; with a glossary, terms lead to it."""
         self.book, self.results, self.failures = book, outcomes.results, outcomes.failures
         self.absent, self.outdated = outcomes.absent, outcomes.outdated
         self.generated = generated or {}
         self.bibliography = Bibliography(book.root)
-        self.commit = commit
+        self.commit, self.glossary = commit, glossary
         self.shown_in: dict[str, list[str]] = {}
 
     def find_examples(self, pages: list[Page]) -> None:
@@ -79,20 +83,21 @@ class Renderer:
 
     def render(self, page: Page, language: str) -> None:
         """Fill in the page's text and figures, and note its problems."""
-        found, problems = parts(self._chosen(page), page.path)
+        found, problems = parts(self.chosen(page), page.path)
         page.problems += problems
+        linked = self.glossary.linked(found, page.path, language) if self.glossary else found
         # What snippets left is never looked at again: only the author's own prose can cite.
         done = [
-            _Expansion(self, page, language, part.line).expand(part)
+            Expansion(self, page, language, part.line).expand(part)
             if isinstance(part, Directive)
             else self._cited(page, part, language)
             if part.prose
             else part.text
-            for part in found
+            for part in linked
         ]
         page.text = "".join(done).rstrip("\n") + "\n" + self.bibliography.section(page.cited, language)
 
-    def _chosen(self, page: Page) -> str:
+    def chosen(self, page: Page) -> str:
         """The chapter without the paragraphs under `when_run` and `when_not_run` whose condition does not hold."""
 
         def choose(found: re.Match[str]) -> str:
@@ -141,7 +146,7 @@ class _Trouble(Exception):
 _FAILED = object()
 
 
-class _Expansion:
+class Expansion:
     """What one directive becomes."""
 
     def __init__(self, renderer: Renderer, page: Page, language: str, line: int) -> None:
@@ -166,7 +171,7 @@ class _Expansion:
         if indent is None:
             raise _Trouble(f"{word}(...) stands alone on its line, with nothing before or after it")
         if word in BLOCKS:
-            block = self._shown(word, *self._arguments(word, call))
+            block = self._shown(word, *self.arguments(word, call))
         else:
             names = [one.value if isinstance(one, ast.Constant) else None for one in [*call.args, *call.keywords]]
             try:
@@ -178,7 +183,7 @@ class _Expansion:
                 raise _Trouble(str(error.args[0])) from None
         return re.sub(r"\n(?!\n|\Z)", f"\n{indent}", f"\n{block}\n")
 
-    def _arguments(self, word: str, call: ast.Call) -> tuple[str, dict[str, Any]]:
+    def arguments(self, word: str, call: ast.Call) -> tuple[str, dict[str, Any]]:
         match call.args:
             case [ast.Constant(str(name))]:
                 pass
@@ -207,7 +212,7 @@ class _Expansion:
         if word == "widget" and name in self.renderer.absent:
             return ""
         if name in self.renderer.absent:
-            shown = [self._needs_line(example), fenced(example.body or "pass", f".python #{name}")]
+            shown = [self._needs_line(example), self._python(name, example.body or "pass")]
             absence = absence_block(name, self.renderer.absent[name], self.language)
             return "\n\n".join(filter(None, [*(shown if word == "example" else []), absence]))
         result = self.result(name)
@@ -254,6 +259,7 @@ class _Expansion:
     def _python(self, name: str, code: str) -> str:
         anchor = "" if name in self.page.anchors else f" #{name}"
         self.page.anchors.add(name)
+        self.page.blocks.append((name, code))
         return fenced(code, f".python{anchor}")
 
     def example(self, name: str) -> Example:
@@ -287,7 +293,7 @@ class _Expansion:
         return f"{word} {', '.join(links)}\n{{: .needs }}" if links else ""
 
     def figures(self, result: Result, options: dict[str, Any], numbers: list[int]) -> str:
-        alts, captions = (self._texts(options.get(kind, []), kind, len(numbers)) for kind in ("alt", "caption"))
+        alts, captions = (self.texts(options.get(kind, []), kind, len(numbers)) for kind in ("alt", "caption"))
         if not all(alts):
             raise _Trouble(
                 f'{result.name} draws {len(numbers)} figure(s): each needs alt="...", for those who cannot see it'
@@ -319,7 +325,7 @@ class _Expansion:
         sizes = {name: len(text.encode()) for name, (_, text) in zip(loads, files[1:], strict=True)}
         return widgets.place(result.name, kind, self.language, sizes)
 
-    def _texts(self, given: Any, kind: str, count: int) -> list[str]:
+    def texts(self, given: Any, kind: str, count: int) -> list[str]:
         """One alt text or caption for each figure, with the values that it quotes in place."""
         texts = [given] if isinstance(given, str) else given or [""] * count
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):

@@ -6,9 +6,10 @@ import textwrap
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 
-from executed import citations, lint, markup, reference, reproduction, unused
+from executed import citations, definitions, head, lint, markup, notebook, plain, reference, reproduction, unused
 from executed.book import Book, BookError, Problem
 from executed.commit import Commit
+from executed.glossary import Glossary
 from executed.markup import fenced
 from executed.pool import Pool
 from executed.reach import version
@@ -67,8 +68,9 @@ def stage(
 
 def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") -> Staged:
     """Render the chapters, or only one, with the results there are, and collect what there is to mend."""
-    generated = reproduction.directives(book, outcomes.results, pages)
-    renderer = Renderer(book, outcomes, generated, Commit.of(book.root))
+    glossary = Glossary(book.root)
+    generated = reproduction.directives(book, outcomes.results, pages) | glossary.directives(pages)
+    renderer = Renderer(book, outcomes, generated, Commit.of(book.root), glossary)
     renderer.find_examples(pages)
     staged = Staged({}, {}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
     rendered = [page for page in pages if page.path == only] or pages
@@ -78,12 +80,21 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
         except BookError as error:
             page.problems += error.problems
         staged.pages[page.path.removeprefix("docs/")] = _with_problems(page)
+        staged.plain[page.path.removeprefix("docs/")] = plain.plain(page.text)
         staged.figures |= page.figures
         staged.files |= page.files
         staged.errors += [problem for problem in page.problems if problem not in staged.errors]
         for name, line in page.used.items():
             staged.places.setdefault(name, (page.path, line))
+    staged.links = definitions.marks(book, rendered)
+    if book.settings.notebooks and not only:
+        languages = {page.path: language_of(page, book.settings.language) for page in pages}
+        try:
+            staged.files |= notebook.notebooks(book, renderer, pages, languages)
+        except BookError as error:
+            staged.errors += error.problems
     staged.strict += _typed_numbers(Store(book.root), rendered)
+    staged.strict += head.descriptions(pages)
     staged.strict += [
         Problem(
             f"{RECORDS}/{name}.json",
@@ -92,6 +103,7 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
         )
         for name in outcomes.outdated
     ]
+    staged.errors += glossary.problems(book.root, pages)
     staged.errors += unused.examples(book, pages)
     staged.errors += reference.check(book.root, outcomes.results, book.examples.keys() - outcomes.results.keys())
     staged.strict += [one for one in unused.sources(book, pages) if one not in staged.errors]

@@ -15,7 +15,7 @@ from executed.reach import version
 from executed.statements import sha
 from executed.store import KEPT, RECORDS, Failure, Outcomes, Store, failure_text
 
-PUBLISHED = ("pages", "figures", "files", "results")
+PUBLISHED = ("pages", "figures", "files", "results", "links", "plain")
 """What is kept of a staged book: all that there is of one that has nothing to mend."""
 RENDERERS = ("babel", "markdown-it-py", "mdit-py-plugins", "pybtex")
 
@@ -40,6 +40,11 @@ class Staged:
     """What only a strict build refuses: numbers typed into prose, sources nobody cites, records of other code."""
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
     """The first page line that shows or quotes each example."""
+    links: dict[str, dict[str, list[tuple[int, int, str, str]]]] = field(default_factory=dict)
+    """Names in code that lead to definitions, by path below `docs/`: see `executed.definitions`."""
+
+    plain: dict[str, str] = field(default_factory=dict)
+    """The same pages as Markdown for other programs, see `executed.plain`."""
 
     def report(self) -> list[str]:
         """One readable block for each failed example and each error, failures first."""

@@ -164,6 +164,10 @@ class Store:
         """Write a text with its checksum. The file is whole or as it was before, whenever the process ends."""
         self._replace(file, f"{sha(text)}\n{text}".encode())
 
+    def write_bytes(self, file: Path, data: bytes) -> None:
+        """Write a file that is whole or not there, whenever the process ends."""
+        self._replace(file, data)
+
     def save(self, result: Result, returned: Path) -> Result:
         """Keep a result. `returned` is the pickle that the worker left, or would have left beside its note why not."""
         entry = self.folder / "results" / result.name / f"{result.fingerprint}.json"

@@ -77,13 +77,11 @@ def test_a_reference_figure_is_reached_within_its_tolerance(
     assert figure.verdict(ours(figure, {name: result(name) for name in names})) == AGREES
 
 
-def test_only_the_hook_knows_mkdocs() -> None:
-    knowing = {
-        file.name
-        for file in (ROOT / "executed").glob("*.py")
-        if re.search(r"^\s*(from|import) mkdocs", file.read_text("utf-8"), re.M)
-    }
-    assert knowing == {"hook.py"}
+@pytest.mark.parametrize(("package", "knowing"), [("mkdocs", "hook.py"), ("mkdocs_jupyter", "notebook_page.py")])
+def test_only_the_hook_knows_mkdocs_and_only_the_pages_of_notebooks_its_converter(package: str, knowing: str) -> None:
+    importing = re.compile(rf"^\s*(from|import) {package}\b", re.M)
+    files = [file for file in (ROOT / "executed").glob("*.py") if importing.search(file.read_text("utf-8"))]
+    assert [file.name for file in files] == [knowing]
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

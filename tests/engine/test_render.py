@@ -9,11 +9,11 @@ from typing import Any
 
 import markdown
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mkdocs.utils.meta import get_data
+from mkdocs.utils.yaml import yaml_load
 
 from executed.book import Book
 from executed.capture import readable, visible
@@ -143,7 +143,7 @@ def show(write_book: Callable[..., Path]) -> Show:
 
 def site_extensions() -> dict[str, dict[str, Any]]:
     """The extensions of mkdocs.yml, after those that MkDocs itself adds."""
-    listed = yaml.safe_load((Path(__file__).parents[2] / "mkdocs.yml").read_text("utf-8"))["markdown_extensions"]
+    listed = yaml_load((Path(__file__).parents[2] / "mkdocs.yml").read_text("utf-8"))["markdown_extensions"]
     found: dict[str, dict[str, Any]] = {"toc": {}, "tables": {}, "fenced_code": {}}
     for item in listed:
         found |= {item: {}} if isinstance(item, str) else item

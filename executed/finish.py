@@ -1,0 +1,52 @@
+"""Last touches to a page: what a validator, a screen reader or a slow phone would stumble over in it.
+
+A browser can leave out code and figures that are not on screen, and that is most of a chapter, if it knows their size
+without laying them out (book.css, `content-visibility`): so each block of code says how many lines it has, and each
+figure its proportions.
+"""
+
+import re
+
+CODE = re.compile(r"(<pre\b[^>]*>(?:<span></span>)?<code)>(.*?)(?=</code></pre>)", re.S)
+VIEW_BOX = re.compile(r'<svg\b[^>]*?\sviewBox="0 0 ([\d.]+) ([\d.]+)"')
+SEARCH_LABEL = re.compile(r'name="query" aria-label="([^"]*)"')
+VIETNAMESE = re.compile(r"<em>(?=[^<]*[ăâđêôơưàáãèéìíòóõùúýĂÂĐÊÔƠƯạ-ỹẠ-Ỹ])")
+TOGGLE = re.compile(r'(<input class="md-toggle"[^>]*) autocomplete="off"')
+
+
+def finished(html: str) -> str:
+    """A whole page as it is published."""
+    html = CODE.sub(_with_lines, html)
+    if '<html lang="vi"' not in html:  # Vietnamese words in an English sentence, read aloud as such
+        html = VIETNAMESE.sub('<em lang="vi">', html)
+    # What the theme gets wrong: a dialog without a name, a message ("Copied to clipboard") that is not read out, a
+    # tabindex without a number, and autocomplete where HTML has none. The form keeps what that was for: a browser does
+    # not open the drawer again by itself.
+    label = SEARCH_LABEL.search(html)
+    html = html.replace(' role="dialog">', f' role="dialog" aria-label="{label[1] if label else "Search"}">', 1)
+    html = html.replace('<div class="md-dialog"', '<div class="md-dialog" role="status"', 1)
+    html = html.replace(' tabindex=""', "")
+    html = html.replace(' data-md-component="source"', "")  # with it the theme asks GitHub for the repository's stars
+    html, toggles = TOGGLE.subn(r'\1 form="__toggles"', html)
+    if toggles:
+        html = html.replace("<label", '<form id="__toggles" autocomplete="off" hidden></form>\n    <label', 1)
+    return html
+
+
+def _with_lines(found: re.Match[str]) -> str:
+    lines = found[2].rstrip("\n").count("\n") + 1
+    return f'{found[1]} style="--lines:{lines}">{found[2]}'
+
+
+def with_proportions(svg: str) -> str:
+    """A figure that keeps its shape while nothing in it is drawn."""
+    size = VIEW_BOX.match(svg)
+    if size is None:
+        return svg
+    shape = f"aspect-ratio: {size[1]} / {size[2]}"
+    head, end, body = svg.partition(">")
+    if ' style="' in head:
+        head = head.replace(' style="', f' style="{shape}; ', 1)
+    else:
+        head = head.replace("<svg", f'<svg style="{shape}"', 1)
+    return head + end + body
