@@ -1,6 +1,6 @@
 """The notebooks of the book: run from top to bottom in a fresh kernel, each gives what the site shows.
 
-Most train models for minutes. They are marked `slow` and run with `pytest -m slow`.
+Those whose code takes seconds run with `pytest -m site`, those that train for minutes with `pytest -m slow`.
 """
 
 import json
@@ -22,7 +22,7 @@ from executed.store import Result, Store
 from executed.verify import differences, varies
 
 ROOT = Path(__file__).parents[1]
-QUICK = {"attention"}
+SLOW = {"sorting", "reading", "in-practice"}
 CHAPTERS = sorted(
     file.stem for file in (ROOT / "docs").glob("*.md") if (ROOT / f"snippets/{file.stem.replace('-', '_')}.py").exists()
 )
@@ -49,7 +49,7 @@ def test_a_chapter_has_a_valid_notebook_that_asks_for_published_packages_only(
 
 
 @pytest.mark.parametrize(
-    "chapter", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in CHAPTERS]
+    "chapter", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else pytest.mark.site) for name in CHAPTERS]
 )
 def test_a_notebook_that_runs_in_a_fresh_kernel_gives_what_the_site_shows(
     chapter: str, files: dict[str, str], tmp_path: Path

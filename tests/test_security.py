@@ -81,4 +81,4 @@ def test_the_repository_holds_no_store_no_pickle_and_no_link() -> None:
     assert [path for mode, path in held if mode == "120000"] == []
     unwanted = r"\.executed\b|site/|.*\.(pickle|pkl|pt|pth|bin|npz)$"
     assert [path for _, path in held if re.match(unwanted, path)] == []
-    assert {".executed", "site"} <= set((ROOT / ".gitignore").read_text().split("\n"))
+    assert {".executed", "/site"} <= set((ROOT / ".gitignore").read_text().split("\n"))

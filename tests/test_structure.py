@@ -16,7 +16,7 @@ from executed.stage import chapters, stage
 from executed.store import Result
 
 ROOT = Path(__file__).parents[1]
-WITHOUT_CODE = {"index", "reproduction"}
+WITHOUT_CODE = {"index", "glossary", "reproduction"}
 CHAPTERS = sorted(file.stem for file in (ROOT / "docs").glob("*.md") if file.stem not in WITHOUT_CODE)
 MODULES = sorted(file.stem for file in (ROOT / "snippets").glob("*.py"))
 FIGURES = [figure for figure in read(ROOT) if figure.ours]

@@ -98,6 +98,7 @@ def text(reader: Any, page: int) -> str:
     return " ".join(unicodedata.normalize("NFKC", reader.pages[page].extract_text()).split())
 
 
+@pytest.mark.site
 @chromium
 def test_cover_contents_and_every_page_in_the_order_of_the_navigation(printed: Any) -> None:
     opens = [
@@ -112,6 +113,7 @@ def test_cover_contents_and_every_page_in_the_order_of_the_navigation(printed: A
     assert "Cà phê có đường." in text(printed, 4)
 
 
+@pytest.mark.site
 @chromium
 def test_the_contents_say_on_which_page_each_chapter_starts(printed: Any) -> None:
     contents = text(printed, 1)
@@ -123,6 +125,7 @@ def test_the_contents_say_on_which_page_each_chapter_starts(printed: Any) -> Non
     ]
 
 
+@pytest.mark.site
 @chromium
 def test_the_outline_holds_each_heading_once(printed: Any) -> None:
     def entries(outline: list[Any]) -> list[Any]:
@@ -133,6 +136,7 @@ def test_the_outline_holds_each_heading_once(printed: Any) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.site
 @chromium
 def test_links_between_chapters_lead_to_pages_and_others_out(printed: Any) -> None:
     places = {name.lstrip("/"): place for name, place in printed.named_destinations.items()}
@@ -148,6 +152,7 @@ def test_links_between_chapters_lead_to_pages_and_others_out(printed: Any) -> No
     assert out == ["https://elsewhere.example/page"]  # what lies beside the book is no link on paper
 
 
+@pytest.mark.site
 @chromium
 def test_folds_are_open_and_a_widget_leaves_its_place_to_the_figure(printed: Any) -> None:
     first = text(printed, 3)
