@@ -59,6 +59,8 @@ class _Scope:
     """Locals that are certain to be one definition."""
     objects: dict[str, str] = field(default_factory=dict)
     """Locals that are certain to be an object of one class."""
+    inner: dict[tuple[str, int], list[symtable.SymbolTable]] | None = None
+    """Python's analysis of the scopes inside that were not entered yet, by name and line."""
 
 
 def marks(book: Book, pages: "list[Page]") -> dict[str, Marks]:
@@ -232,7 +234,6 @@ class _Follower:
         self.names, self.module = names, module
         self.uses: dict[int, list[_Use]] = defaultdict(list)
         self.defined: dict[int, list[_Use]] = defaultdict(list)
-        self._tables: dict[int, dict[tuple[str, int], list[symtable.SymbolTable]]] = {}
         self._top: dict[str, str] = {}
 
     def visit(self, node: ast.AST, scope: _Scope) -> None:
@@ -348,15 +349,14 @@ class _Follower:
 
     def _scope(self, name: str, line: int, scope: _Scope, owner: str = "") -> _Scope | None:
         """Python's own analysis of the next scope of this name on this line; None where it has another idea of it."""
-        if id(scope.table) not in self._tables:
-            children: dict[tuple[str, int], list[symtable.SymbolTable]] = defaultdict(list)
+        if scope.inner is None:
+            scope.inner = defaultdict(list)
             todo = list(scope.table.get_children())
             for one in todo:
                 if str(one.get_type()) not in ("function", "class"):  # the scope of type parameters, in newer Pythons
                     todo += one.get_children()
-                children[one.get_name(), one.get_lineno()].append(one)
-            self._tables[id(scope.table)] = children
-        found = self._tables[id(scope.table)].get((name, line))
+                scope.inner[one.get_name(), one.get_lineno()].append(one)
+        found = scope.inner.get((name, line))
         return _Scope(found.pop(0), scope, owner) if found else None
 
     def _imported(self, node: ast.ImportFrom, alias: ast.alias) -> str:

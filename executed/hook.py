@@ -1,14 +1,13 @@
-"""The MkDocs hook: hands the staged book to MkDocs. The only file of the engine that imports it."""
+"""The MkDocs hook: hands the staged book to MkDocs. It and beside.py alone import it."""
 
 import contextlib
 import gc
 import itertools
-import posixpath
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from html import escape, unescape
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,13 +17,13 @@ from mkdocs.commands.build import get_context
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority, get_plugin_logger
-from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
-from mkdocs.structure.toc import get_toc
 from mkdocs.utils.templates import TemplateContext
 
-from executed import cards, deadlinks, definitions, finish, head, mathematics, notebook_page, offline, plain, policy
+from executed import deadlinks, definitions, finish, head, mathematics, offline, policy
+from executed.beside import Beside, use_our_words
 from executed.book import SNIPPETS, BookError, Problem, find_root
 from executed.capture import own_ids
 from executed.staged import Staged, saved_since, unchanged
@@ -41,7 +40,6 @@ ANCHORED = re.compile(r'(<div id="([^"]+)" class="[^"]*\bhighlight\b[^"]*"><pre)
 FRONT_MATTER = ("title", "description", "hide")
 # What a browser opens as a page of its own.
 DOCUMENTS = (".html", ".htm", ".shtml", ".xhtml", ".xht", ".xml", ".xsl", ".mht", ".mhtml", ".svgz")
-SEARCH_LANGUAGES = "assets/javascripts/lunr/"
 FIGURE = re.compile(
     r'(?:<p>)?<img alt="(?P<alt>[^"]*)" src="[^"]*figures/(?P<file>[^"/]+\.svg)"'
     r'(?: title="(?P<caption>[^"]*)")? ?/?>(?:</p>)?'
@@ -64,10 +62,7 @@ class _Site:
     made: ClassVar[dict[str, Page]] = {}
     """The pages by their files in the site."""
     nav: Navigation
-    beside: ClassVar[dict[str, str]] = {}
-    """Chapters by name: where in the site each stands as plain Markdown."""
-    cards: ClassVar[dict[str, str]] = {}
-    """Pages by name: the picture that stands for each."""
+    beside: Beside
     shells: ClassVar[dict[str, str]] = {}
     """By base_url: what the theme makes of a page without content."""
 
@@ -183,34 +178,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in _Site.staged.files.items():
         if not path.endswith(".ipynb"):
             files.append(File.generated(config, path, content=text))
-    _add_notebooks(files, config)
-    _use_our_words(files)
+    _Site.beside = Beside(_Site.staged, _Site.serving)
+    _Site.beside.add_notebooks(files, config)
+    use_our_words(files)
     if not config.site_url and (sitemap := files.get_file_from_path("sitemap.xml")):
         files.remove(sitemap)
     return files
-
-
-def _use_our_words(files: Files) -> None:
-    """Put the book's own reader of words where the search looks for its language; the theme's are not published."""
-    if ours := files.get_file_from_path("assets/scripts/search.js"):
-        for file in list(files):
-            if file.src_uri.startswith(SEARCH_LANGUAGES) and not file.src_uri.endswith("/lunr.stemmer.support.min.js"):
-                files.remove(file)
-        ours.dest_uri = f"{SEARCH_LANGUAGES}min/lunr.vi.min.js"
-
-
-def _add_notebooks(files: Files, config: MkDocsConfig) -> None:
-    """A page for each notebook; and with a repository on GitHub, what Binder needs to run them."""
-    assert _Site.staged is not None
-    notebooks = {path: text for path, text in _Site.staged.files.items() if path.endswith(".ipynb")}
-    for path, text in notebooks.items():
-        text = notebook_page.published(text, config.site_url or "", config.use_directory_urls)
-        files.append(File.generated(config, path, content=text))
-        page = notebook_page.page_of(path)
-        files.append(File.generated(config, page, content="", inclusion=InclusionLevel.NOT_IN_NAV))
-    if notebooks and config.repo_url and config.extra.get("notebooks_branch"):
-        for path, text in notebook_page.for_binder(notebooks.values()).items():
-            files.append(File.generated(config, path, content=text))
 
 
 def _check_copied(file: File) -> None:
@@ -235,17 +208,11 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> None:
     """Front matter is text and no HTML. While a writer waits, convert only pages that read otherwise than before."""
-    path = notebook_page.path_of(page.file.src_uri)
-    if _Site.staged and path in _Site.staged.files and page.file.src_uri == notebook_page.page_of(path):
-        root = find_root(Path(config.config_file_path or ".").parent)
-        shown = notebook_page.shown(root, path, _Site.staged.files[path], convert=not _Site.serving)
-        page.meta = {"title": shown.title, "description": shown.description, "search": {"exclude": True}}
-        made = {"content": shown.html, "toc": get_toc(shown.headings())}  # type: ignore[arg-type]
-        page.render = lambda config, files: vars(page).update(made)  # type: ignore[method-assign]
-        return
     wrong = [name for name in page.meta if name not in FRONT_MATTER]
     known = ", ".join(FRONT_MATTER)
     _mend(*(_place(f"{name}:", f"front matter says {known}, and not {name}", config, page) for name in wrong))
+    if _Site.beside.show_notebook(page, config):
+        return
     for name in {"title", "description"} & page.meta.keys():
         page.meta[name] = escape(str(page.meta[name]), quote=name == "description")
     made_from, made = _Site.converted.get(page.file.src_uri, (None, {}))
@@ -265,10 +232,13 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
         made = {name: getattr(page, name, None) for name in kept}
         _Site.converted[page.file.src_uri] = _made_from(page.markdown, config, files), made
     assert _Site.staged is not None
-    content = definitions.linked(
-        content, _Site.staged.links.get(page.file.src_uri, {}), lambda path, name: _address(path, name, page, files)
-    )
-    content = _with_notebook(content, page, config, files)
+
+    def address(path: str, anchor: str) -> str:
+        target = files.get_file_from_path(path)
+        return f"{'' if target in (None, page.file) else target.url_relative_to(page.file)}#{anchor}"
+
+    content = definitions.linked(content, _Site.staged.links.get(page.file.src_uri, {}), address)
+    content = _Site.beside.with_notebook(content, page, config, files)
     # MkDocs looks for anchors on headings and in raw HTML only; ours stand on code.
     page.present_anchor_ids = (page.present_anchor_ids or set()) | set(re.findall(r' id="([^"]+)"', content))
     # Nobody looks for how a result was made: the search would find every package on every page.
@@ -282,133 +252,14 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
         return content
 
 
-def _with_notebook(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A page with the line that leads to its notebook, if it has one; links in a notebook's page lead to pages."""
-    assert _Site.staged is not None
-    path = notebook_page.path_of(page.file.src_uri)
-    if path not in _Site.staged.files:
-        return content
-
-    def address(source: str) -> str:
-        target = files.get_file_from_path(source)
-        return target.url_relative_to(page.file) if target else source
-
-    of_notebook = notebook_page.page_of(path)
-    if page.file.src_uri == of_notebook:
-        content = notebook_page.with_links_to_pages(content, path, address)
-    to_page = "" if page.file.src_uri == of_notebook else address(of_notebook)
-    branch = str(config.extra.get("notebooks_branch", ""))
-    line = notebook_page.links(path, to_page, address(path), config.repo_url or "", branch)
-    return notebook_page.below_title(content, line)
-
-
-def _address(path: str, anchor: str, page: Page, files: Files) -> str:
-    target = files.get_file_from_path(path)
-    return f"#{anchor}" if target is None or target is page.file else f"{target.url_relative_to(page.file)}#{anchor}"
-
-
 @event_priority(100)  # first: what other plugins add to the theme goes to the one that is used
 def on_env(env: Environment, config: MkDocsConfig, files: Files) -> Environment:
     _Site.theme = _Site.ahead.result() if _Site.ahead else env
     _Site.ahead = None
     _Site.shells.clear()
-    _add_plain(files, config)
-    _add_cards(files, config)
+    _Site.beside.add_plain(files, _Site.nav, config)
+    _Site.beside.add_cards(files, config)
     return _Site.theme
-
-
-def _add_plain(files: Files, config: MkDocsConfig) -> None:
-    """Each chapter as plain Markdown beside its page, and the lists of pages for programs that read the site."""
-    assert _Site.staged is not None
-    pages = {file.src_uri: file for file in files.documentation_pages() if file.src_uri in _Site.staged.plain}
-    beside = {source: f"{posixpath.splitext(file.dest_uri)[0]}.md" for source, file in pages.items()}
-    _Site.beside = beside
-    for source, to in beside.items():
-        # MkDocs would make a page of what ends in .md: it gets that name only in the site.
-        file = File.generated(config, f"{to}.txt", content=plain.placed(_Site.staged.plain[source], source, to, beside))
-        file.dest_uri = to
-        files.append(file)
-    address = _address_of_site(config)
-    sections = [
-        (title, [_entry(page, address) for page in inside if page.file.src_uri in beside])
-        for title, inside in _sections(_Site.nav)
-    ]
-    order = [page.file.src_uri for _, inside in _sections(_Site.nav) for page in inside]
-    everything = (plain.placed(_Site.staged.plain[one], one, "llms-full.txt", beside) for one in order if one in beside)
-    summary = " ".join((config.site_description or "").split())
-    for path, text in {
-        "llms.txt": plain.llms(config.site_name, summary, f"{address}llms-full.txt", sections),
-        "llms-full.txt": "\n".join(everything),
-        "robots.txt": head.robots(address),
-    }.items():
-        files.append(File.generated(config, path, content=text))
-
-
-def _address_of_site(config: MkDocsConfig) -> str:
-    return f"{config.site_url.rstrip('/')}/" if config.site_url else ""
-
-
-def _sections(nav: Navigation) -> Iterator[tuple[str, list[Page]]]:
-    """The navigation as a list of lists. Pages outside its sections open it; what stands behind them is optional."""
-    for number, (in_section, items) in enumerate(itertools.groupby(nav.items, lambda item: bool(item.children))):
-        if in_section:
-            yield from ((str(item.title), list(_pages(item))) for item in items)
-        else:
-            yield ("Optional" if number else "Chapters"), [page for item in items for page in _pages(item)]
-
-
-def _pages(item: Any) -> Iterator[Page]:
-    for child in item.children or ():
-        yield from _pages(child)
-    if isinstance(item, Page):
-        yield item
-
-
-def _entry(page: Page, address: str) -> plain.Entry:
-    title, description = _words_of(page)
-    return plain.Entry(title, description, f"{address}{_Site.beside[page.file.src_uri]}")
-
-
-def _words_of(page: Page) -> tuple[str, str]:
-    """A page's title and its description."""
-    return unescape(str(page.meta.get("title", page.title or ""))), unescape(str(page.meta.get("description", "")))
-
-
-def _add_cards(files: Files, config: MkDocsConfig) -> None:
-    """A picture for each page where its address is shared: only a site that has an address needs them."""
-    _Site.cards = {}
-    if not config.site_url or _Site.serving:
-        return
-    root = find_root(Path(config.config_file_path or ".").parent)
-    logo = Path(config.docs_dir) / str(config.theme.get("logo"))
-    mark = logo.read_text("utf-8") if logo.suffix == ".svg" and logo.is_file() else ""
-    words = {file.src_uri: _words_of(file.page) for file in files.documentation_pages() if file.page}
-    try:
-        made = cards.cards(root, config.site_name, mark, words.values())
-    except BookError as error:
-        raise PluginError(str(error)) from None
-    for source, one in words.items():
-        path = f"assets/cards/{source.removesuffix('.md')}.png"
-        files.append(File.generated(config, path, abs_src_path=str(made[one])))
-        _Site.cards[source] = path
-
-
-def _facts(page: Page, config: MkDocsConfig) -> head.Facts:
-    title, description = _words_of(page)
-    address, source = _address_of_site(config), page.file.src_uri
-    card = _Site.cards.get(source)
-    beside = _Site.beside.get(source)
-    folder = source.partition("/")[0]
-    return head.Facts(
-        site=config.site_name,
-        title=title,
-        description=description or " ".join((config.site_description or "").split()),
-        language=folder if len(folder) == 2 and folder.isalpha() else str(config.theme.get("language", "en")),
-        home=page.is_homepage,
-        address=page.canonical_url or "",
-        card=f"{address}{card}" if card else "",
-        markdown=posixpath.basename(beside) if beside else "",
-    )
 
 
 def on_template_context(context: TemplateContext, template_name: str, config: MkDocsConfig) -> None:
@@ -429,7 +280,7 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     _Site.made[page.file.dest_uri] = page
     number = itertools.count(1)
     html = _with_policy(FIGURE.sub(lambda found: _inlined(found, next(number)), output), config, page)
-    return head.completed(html, _facts(page, config))
+    return head.completed(html, _Site.beside.facts(page, config))
 
 
 def _with_policy(html: str, config: MkDocsConfig, page: Page | None = None) -> str:
