@@ -100,29 +100,38 @@
   Object.assign(window, { book });
 
   /**
-   * Let the keyboard reach blocks of code that are wider than the page. The theme does so, but a block that is far from the
-   * screen is not laid out (book.css) and has no width to it; a range in it has. They are measured when the browser has
-   * nothing else to do, and those in a fold when that is opened.
-   * @param {ParentNode} part
+   * Let the keyboard reach a block of code that is wider than the page. The theme does so, but a block that is far from
+   * the screen is not laid out (book.css) and has no width to it; a range in it has.
+   * @param {HTMLElement} block
    */
-  function reachable(part) {
-    const blocks = [.../** @type {NodeListOf<HTMLElement>} */ (part.querySelectorAll("pre > code"))];
+  function reachable(block) {
+    const inside = document.createRange();
+    inside.selectNodeContents(block);
+    const { paddingLeft, paddingRight } = getComputedStyle(block);
+    const width = inside.getBoundingClientRect().width + parseFloat(paddingLeft) + parseFloat(paddingRight);
+    if (block.clientWidth && width > block.clientWidth) block.tabIndex = 0;
+  }
+
+  /**
+   * @param {ParentNode} part
+   * @returns {HTMLElement[]}
+   */
+  const codeIn = (part) => [...part.querySelectorAll("pre > code")].map((code) => /** @type {HTMLElement} */ (code));
+
+  addEventListener("load", () => {
+    const blocks = codeIn(document); // many: measured when the browser has nothing else to do
     const later = window.requestIdleCallback ?? setTimeout;
     const next = (/** @type {IdleDeadline | undefined} */ idle) => {
       do {
         const block = blocks.shift();
         if (!block) return;
-        const inside = document.createRange();
-        inside.selectNodeContents(block);
-        if (block.clientWidth && inside.getBoundingClientRect().width > block.clientWidth) block.tabIndex = 0;
+        reachable(block);
       } while ((idle?.timeRemaining?.() ?? 0) > 5);
       later(next);
     };
     later(next);
-  }
-
-  addEventListener("load", () => reachable(document));
-  addEventListener("toggle", ({ target }) => target instanceof HTMLDetailsElement && reachable(target), true);
+  });
+  addEventListener("toggle", ({ target }) => target instanceof HTMLDetailsElement && codeIn(target).forEach(reachable), true);
 
   document.addEventListener("DOMContentLoaded", () => {
     const near = new IntersectionObserver(
