@@ -18,7 +18,7 @@ from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import get_toc
 
 from executed import cards, head, notebook_page, plain
-from executed.book import BookError, find_root
+from executed.book import BookError, find_root, language_of
 from executed.staged import Staged
 
 SEARCH_LANGUAGES = "assets/javascripts/lunr/"
@@ -129,12 +129,11 @@ class Beside:
         address, source = _address_of_site(config), page.file.src_uri
         card = self.cards.get(source)
         beside = self.plain.get(source)
-        folder = source.partition("/")[0]
         return head.Facts(
             site=config.site_name,
             title=title,
             description=description or " ".join((config.site_description or "").split()),
-            language=folder if len(folder) == 2 and folder.isalpha() else str(config.theme.get("language", "en")),
+            language=language_of(source, str(config.theme.get("language", "en"))),
             home=page.is_homepage,
             address=page.canonical_url or "",
             card=f"{address}{card}" if card else "",

@@ -318,6 +318,12 @@ def _inside_strings(text: str) -> set[int]:
     }
 
 
+def language_of(path: str, default: str) -> str:
+    """The language of a chapter, by its path below `docs/`: that of its folder (`vi/`), else the book's own."""
+    folder = path.partition("/")[0]
+    return folder if len(folder) == 2 and folder.isalpha() else default
+
+
 def absolute(node: ast.ImportFrom, importer: str) -> str:
     """The module that `from ... import` names, with `from .` resolved as it stands in the snippet module `importer`."""
     package = f"{SNIPPETS}.{importer}".split(".")[: -node.level] if node.level else []

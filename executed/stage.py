@@ -7,7 +7,7 @@ from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 
 from executed import citations, definitions, head, lint, markup, notebook, plain, reference, reproduction, unused
-from executed.book import Book, BookError, Problem
+from executed.book import Book, BookError, Problem, language_of
 from executed.commit import Commit
 from executed.glossary import Glossary
 from executed.markup import fenced
@@ -31,12 +31,6 @@ def chapters(root: Path) -> list[Page]:
         )
         for file in files
     ]
-
-
-def language_of(page: Page, default: str) -> str:
-    """The language of a chapter: that of its folder (`docs/vi/`), else the book's own."""
-    folder = page.path.split("/")[1]
-    return folder if len(folder) == 2 and folder.isalpha() else default
 
 
 def stage(
@@ -76,7 +70,7 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
     rendered = [page for page in pages if page.path == only] or pages
     for page in rendered:
         try:
-            renderer.render(page, language_of(page, book.settings.language))
+            renderer.render(page, language_of(page.path.removeprefix("docs/"), book.settings.language))
         except BookError as error:
             page.problems += error.problems
         staged.pages[page.path.removeprefix("docs/")] = _with_problems(page)
@@ -88,7 +82,7 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
             staged.places.setdefault(name, (page.path, line))
     staged.links = definitions.marks(book, rendered)
     if book.settings.notebooks and not only:
-        languages = {page.path: language_of(page, book.settings.language) for page in pages}
+        languages = {page.path: language_of(page.path.removeprefix("docs/"), book.settings.language) for page in pages}
         try:
             staged.files |= notebook.notebooks(book, renderer, pages, languages)
         except BookError as error:
