@@ -1,13 +1,16 @@
 """Last touches to a page: what a validator, a screen reader or a slow phone would stumble over in it.
 
-A browser can leave out code and figures that are not on screen, and that is most of a chapter, if it knows their size
-without laying them out (book.css, `content-visibility`): so each block of code says how many lines it has, and each
-figure its proportions.
+A browser can leave out code, figures and long tables that are not on screen, and that is most of a chapter, if it knows
+their size without laying them out (book.css, `content-visibility`): so each block of code says how many lines it has,
+each long table how many rows, and each figure its proportions.
 """
 
 import re
 
 CODE = re.compile(r"(<pre\b[^>]*>(?:<span></span>)?<code)>(.*?)(?=</code></pre>)", re.S)
+TABLE = re.compile(r"<table>(.*?)(?=</table>)", re.S)
+LONG = 50
+"""Rows that make a table long: a shorter one is laid out sooner than it is asked for."""
 VIEW_BOX = re.compile(r'<svg\b[^>]*?\sviewBox="0 0 ([\d.]+) ([\d.]+)"')
 SEARCH_LABEL = re.compile(r'name="query" aria-label="([^"]*)"')
 VIETNAMESE = re.compile(r"<em>(?=[^<]*[ăâđêôơưàáãèéìíòóõùúýĂÂĐÊÔƠƯạ-ỹẠ-Ỹ])")
@@ -16,7 +19,7 @@ TOGGLE = re.compile(r'(<input class="md-toggle"[^>]*) autocomplete="off"')
 
 def finished(html: str) -> str:
     """A whole page as it is published."""
-    html = CODE.sub(_with_lines, html)
+    html = TABLE.sub(_with_rows, CODE.sub(_with_lines, html))
     if '<html lang="vi"' not in html:  # Vietnamese words in an English sentence, read aloud as such
         html = VIETNAMESE.sub('<em lang="vi">', html)
     # What the theme gets wrong: a dialog without a name, a message ("Copied to clipboard") that is not read out, a
@@ -36,6 +39,11 @@ def finished(html: str) -> str:
 def _with_lines(found: re.Match[str]) -> str:
     lines = found[2].rstrip("\n").count("\n") + 1
     return f'{found[1]} style="--lines:{lines}">{found[2]}'
+
+
+def _with_rows(found: re.Match[str]) -> str:
+    rows = found[1].count("<tr")
+    return f'<table style="--rows:{rows}">{found[1]}' if rows > LONG else found[0]
 
 
 def with_proportions(svg: str) -> str:

@@ -43,11 +43,21 @@ async ({ copy, atMost }) => {
   }
 
   if (copy) {
-    for (const found of document.querySelectorAll(".md-code__button[data-md-type=copy]")) {
-      const button = /** @type {HTMLElement} */ (found);
-      if (!button.checkVisibility()) continue;
+    for (const block of document.querySelectorAll("pre > code")) {
+      if (!block.checkVisibility() || block.closest(".output")) continue;
+      block.scrollIntoView({ block: "center", behavior: "instant" }); // it gets its button when it comes near the screen
+      /** @type {HTMLElement | null | undefined} */
+      let button;
+      for (let tries = 0; tries < 50 && !button; tries++) {
+        button = block.parentElement?.querySelector(".md-code__button[data-md-type=copy]");
+        if (!button) await rest(20);
+      }
+      if (!button) {
+        wrong.push(`code without a copy button: ${name(block)}`);
+        continue;
+      }
       press(button, "copy buttons");
-      const code = button.closest("pre")?.querySelector("code")?.innerText.trim();
+      const code = /** @type {HTMLElement} */ (block).innerText.trim();
       let copied = "";
       for (let tries = 0; tries < 20 && copied !== code; tries++) {
         if (tries) await rest(20);

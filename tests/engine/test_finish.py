@@ -19,6 +19,11 @@ def test_code_in_a_sentence_and_code_with_a_style_are_left_alone() -> None:
     assert finished(page) == page
 
 
+def test_a_long_table_says_how_many_rows_it_has_and_a_short_one_nothing() -> None:
+    short, long = ("<table>" + "<tr><td>1</td></tr>\n" * rows + "</table>" for rows in (50, 51))
+    assert finished(f"{short}<p>a</p>{long}") == f"{short}<p>a</p>" + long.replace("<table>", '<table style="--rows:51">')
+
+
 def test_a_figure_keeps_its_shape_and_its_style() -> None:
     assert with_proportions(SVG).startswith('<svg style="aspect-ratio: 90.5 / 30" width="9pt"')
     styled = SVG.replace("<svg", '<svg style="stroke-linejoin: round"')

@@ -118,16 +118,34 @@
    */
   const codeIn = (part) => [...part.querySelectorAll("pre > code")].map((code) => /** @type {HTMLElement} */ (code));
 
+  /**
+   * Give buttons a name of their own: the theme's tooltips take a button's title away while they show it.
+   * @param {ParentNode} part
+   */
+  function name(part) {
+    for (const button of part.querySelectorAll("button[title]:not([aria-label])")) {
+      button.setAttribute("aria-label", button.getAttribute("title") ?? "");
+    }
+  }
+
+  /**
+   * The corner with a block's copy button comes when the block nears the screen. The theme makes a navigation of each:
+   * too many landmarks.
+   * @param {HTMLElement} nav
+   */
+  function corner(nav) {
+    nav.setAttribute("role", "none");
+    name(nav);
+  }
+
   addEventListener("load", () => {
     const blocks = codeIn(document); // many: measured when the browser has nothing else to do
     const later = window.requestIdleCallback ?? setTimeout;
-    const next = (/** @type {IdleDeadline | undefined} */ idle) => {
-      do {
-        const block = blocks.shift();
-        if (!block) return;
-        reachable(block);
-      } while ((idle?.timeRemaining?.() ?? 0) > 5);
-      later(next);
+    const next = () => {
+      const block = blocks.shift();
+      if (!block) return;
+      reachable(block);
+      later(next); // one at a time: a reader's touch need not wait
     };
     later(next);
   });
@@ -146,11 +164,11 @@
       { rootMargin: "600px" },
     );
     for (const element of document.querySelectorAll(".widget")) near.observe(element);
-    // The theme makes a navigation of the corner with the copy button, one for each block of code: too many landmarks.
-    for (const corner of document.querySelectorAll(".md-code__nav")) corner.setAttribute("role", "none");
-    // Its tooltips take a button's title away while they show it, and with that its name.
-    for (const button of document.querySelectorAll("button[title]:not([aria-label])")) {
-      button.setAttribute("aria-label", button.getAttribute("title") ?? "");
-    }
+    name(document);
+    new MutationObserver((changes) => {
+      for (const { addedNodes } of changes) {
+        for (const node of addedNodes) if (node instanceof HTMLElement && node.matches("nav.md-code__nav")) corner(node);
+      }
+    }).observe(document.querySelector("article") ?? document.body, { childList: true, subtree: true });
   });
 })();
