@@ -14,11 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html import escape, unescape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from executed.book import DEFINITION, FUNCTION, SNIPPETS, Book, Module, Span, absolute, dotted
 from executed.capture import visible
-from executed.statements import sha
+from executed.memo import Memo
+from executed.statements import sha, statements
 
 if TYPE_CHECKING:
     from executed.render import Page
@@ -40,11 +41,23 @@ def key(code: str) -> str:
 
 
 class _Use(NamedTuple):
-    """A name in a module that leads to a definition, at a column in characters."""
+    """A name in a module that leads to a definition, where it stands: the column is in characters."""
 
+    line: int
     column: int
     name: str
     target: str
+
+
+Uses = dict[int, list[_Use]]
+"""By line."""
+
+
+def _by_line(uses: list[list[Any]]) -> Uses:
+    found: Uses = defaultdict(list)
+    for use in uses:
+        found[use[0]].append(_Use(*use))
+    return found
 
 
 @dataclass
@@ -63,9 +76,9 @@ class _Scope:
     """Python's analysis of the scopes inside that were not entered yet, by name and line."""
 
 
-def marks(book: Book, pages: "list[Page]") -> dict[str, Marks]:
+def marks(book: Book, pages: "list[Page]", memo: Memo) -> dict[str, Marks]:
     """For each page the names in its code that the book defines somewhere, by path below `docs/`."""
-    names = _Names(book)
+    names = _Names(book, memo)
     inside: dict[str, set[str]] = {}  # the anchors of each page, those on the methods of a class it shows included
     for page in pages:
         inside[page.path] = set(page.anchors)
@@ -113,13 +126,13 @@ def _marked(
         source = module.lines[number - 1] if number <= span.last else ""
         cut = source.find(line)
         if cut >= 0 and line:
-            for column, name, target in uses.get(number, ()):
+            for _, column, name, target in uses.get(number, ()):
                 place = column - cut
                 if line[max(place, 0) :].startswith(name) and place >= 0:
                     before = len(visible(line[:place]).expandtabs(4))
                     if (led := _leads_to(target, shown, page.path, where)) is not None:
                         yield start + before, start + before + len(name), *led
-            for column, name, target in defined.get(number, ()):
+            for _, column, name, target in defined.get(number, ()):
                 if target.startswith(f"{shown}.") and target not in page.anchors | done:
                     before = len(visible(line[: column - cut]).expandtabs(4))
                     done.add(target)
@@ -145,9 +158,10 @@ def _leads_to(target: str, shown: str, asking: str, where: dict[str, list[str]])
 class _Names:
     """What the names in the modules of a book lead to."""
 
-    def __init__(self, book: Book) -> None:
-        self.book = book
-        self._uses: dict[str, tuple[dict[int, list[_Use]], dict[int, list[_Use]]]] = {}
+    def __init__(self, book: Book, memo: Memo) -> None:
+        self.book, self.memo = book, memo
+        self._uses: dict[str, tuple[Uses, Uses]] = {}
+        self._digests: dict[str, str] = {}
         self._nodes: dict[str, dict[str, ast.stmt]] = {}
 
     def split(self, name: str) -> tuple[Module | None, str]:
@@ -187,14 +201,36 @@ class _Names:
                 return first
         return None
 
-    def uses(self, module: Module) -> tuple[dict[int, list[_Use]], dict[int, list[_Use]]]:
+    def uses(self, module: Module) -> tuple[Uses, Uses]:
         """The names of a module that lead to definitions, and those that are definitions inside classes, by line."""
         if module.name not in self._uses:
-            follower = _Follower(self, module)
-            if module.scopes is not None:
-                follower.visit(module.tree, _Scope(module.scopes))
-            self._uses[module.name] = follower.uses, follower.defined
+            behind = [f"{name} {self._digest(name)}" for name in sorted(self._behind(module.name))]
+            text = "\n".join([*behind, "", *sorted(self.book.modules)])
+            found = self.memo.of(module.name, text, lambda: self._followed(module))
+            self._uses[module.name] = _by_line(found[0]), _by_line(found[1])
         return self._uses[module.name]
+
+    def _behind(self, module: str) -> set[str]:
+        """A module and all that it imports, and so on: no name in it leads further."""
+        found = [module]
+        for name in found:  # it grows
+            for statement in statements(self.book.modules[name]):
+                for one in statement.imports:
+                    for other in (one.snippet, f"{one.snippet}.{one.attribute}".lstrip(".")):
+                        if one.package == SNIPPETS and other in self.book.modules and other not in found:
+                            found.append(other)
+        return {*found}
+
+    def _digest(self, module: str) -> str:
+        if module not in self._digests:
+            self._digests[module] = sha(self.book.modules[module].data)
+        return self._digests[module]
+
+    def _followed(self, module: Module) -> tuple[list[_Use], list[_Use]]:
+        follower = _Follower(self, module)
+        if module.scopes is not None:
+            follower.visit(module.tree, _Scope(module.scopes))
+        return follower.uses, follower.defined
 
     def origin(self, name: str) -> str:
         """Where the book defines a name; empty where it does not."""
@@ -232,8 +268,8 @@ class _Follower:
 
     def __init__(self, names: _Names, module: Module) -> None:
         self.names, self.module = names, module
-        self.uses: dict[int, list[_Use]] = defaultdict(list)
-        self.defined: dict[int, list[_Use]] = defaultdict(list)
+        self.uses: list[_Use] = []
+        self.defined: list[_Use] = []
         self._top: dict[str, str] = {}
 
     def visit(self, node: ast.AST, scope: _Scope) -> None:
@@ -438,11 +474,11 @@ class _Follower:
             return self.names.origin(f"{owner}.{node.attr}")
         return self.names.member(owner, node.attr, own=kind != "super")
 
-    def _note(self, found: dict[int, list[_Use]], line: int, column: int, name: str, target: str) -> None:
+    def _note(self, found: list[_Use], line: int, column: int, name: str, target: str) -> None:
         if target not in self.names.book.modules:
             source = self.module.lines[line - 1]
             place = column if source.isascii() else len(source.encode()[:column].decode("utf-8", "replace"))
-            found[line].append(_Use(place, name, target))
+            found.append(_Use(line, place, name, target))
 
 
 def _in_class(scope: _Scope) -> bool:

@@ -41,7 +41,7 @@ FRONT_MATTER = ("title", "description", "hide")
 # What a browser opens as a page of its own.
 DOCUMENTS = (".html", ".htm", ".shtml", ".xhtml", ".xht", ".xml", ".xsl", ".mht", ".mhtml", ".svgz")
 FIGURE = re.compile(
-    r'(?:<p>)?<img alt="(?P<alt>[^"]*)" src="[^"]*figures/(?P<file>[^"/]+\.svg)"'
+    r'<(?:p><)?img alt="(?P<alt>[^"]*)" src="[^"]*figures/(?P<file>[^"/]+\.svg)"'
     r'(?: title="(?P<caption>[^"]*)")? ?/?>(?:</p>)?'
 )
 

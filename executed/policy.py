@@ -87,12 +87,18 @@ def refused(html: str, shell: str = "") -> Iterator[tuple[str, str]]:
 
     What the theme's shell holds may stand there, letter by letter: a chapter that writes the same adds nothing to it.
     """
-    for block in {found[0] for found in BLOCK.finditer(shell)}:
+    blocks, known = _held(shell)
+    for block in blocks:
         html = html.replace(block, "<>")
-    known = {*_tags(BLOCK.sub("<>", shell))}
     for tag in dict.fromkeys(_tags(html)):
         if tag not in known and (wrong := _wrong(tag)) and not (shell and OF_THE_PAGE.fullmatch(tag)):
             yield wrong
+
+
+@lru_cache(maxsize=8)
+def _held(shell: str) -> tuple[set[str], set[str]]:
+    """The scripts and styles of a shell, and its other tags."""
+    return {found[0] for found in BLOCK.finditer(shell)}, {*_tags(BLOCK.sub("<>", shell))}
 
 
 def _tags(html: str) -> list[str]:

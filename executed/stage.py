@@ -1,22 +1,24 @@
 """The whole way from `docs/` and `snippets/` to finished Markdown, figures, and what there is to mend."""
 
-import json
 import re
 import textwrap
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, nullcontext
+from dataclasses import astuple
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import executed.book
 from executed import citations, definitions, head, lint, markup, notebook, plain, reference, reproduction, unused
 from executed.book import Book, BookError, Problem, language_of
 from executed.commit import Commit
 from executed.glossary import Glossary
 from executed.markup import fenced
+from executed.memo import Memo
 from executed.pool import Pool
-from executed.reach import version
 from executed.render import Page, Renderer
 from executed.runner import Progress, run
 from executed.staged import Staged, keep, sources
-from executed.statements import sha
 from executed.store import RECORDS, Failure, Outcomes, Store
 
 
@@ -68,26 +70,31 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
     renderer.find_examples(pages)
     staged = Staged({}, {}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
     rendered = [page for page in pages if page.path == only] or pages
+    store = Store(book.root)
+    texts = Memo(store, "plain", plain)
     for page in rendered:
         try:
             renderer.render(page, language_of(page.path.removeprefix("docs/"), book.settings.language))
         except BookError as error:
             page.problems += error.problems
         staged.pages[page.path.removeprefix("docs/")] = _with_problems(page)
-        staged.plain[page.path.removeprefix("docs/")] = plain.plain(page.text)
+        staged.plain[page.path.removeprefix("docs/")] = texts.of(page.path, page.text, partial(plain.plain, page.text))
         staged.figures |= page.figures
         staged.files |= page.files
         staged.errors += [problem for problem in page.problems if problem not in staged.errors]
         for name, line in page.used.items():
             staged.places.setdefault(name, (page.path, line))
-    staged.links = definitions.marks(book, rendered)
+    texts.keep()
+    names = Memo(store, "names", definitions, executed.book)
+    staged.links = definitions.marks(book, rendered, names)
+    names.keep()
     if book.settings.notebooks and not only:
         languages = {page.path: language_of(page.path.removeprefix("docs/"), book.settings.language) for page in pages}
         try:
             staged.files |= notebook.notebooks(book, renderer, pages, languages)
         except BookError as error:
             staged.errors += error.problems
-    staged.strict += _typed_numbers(Store(book.root), rendered)
+    staged.strict += _typed_numbers(store, rendered)
     staged.strict += head.descriptions(pages)
     staged.strict += [
         Problem(
@@ -107,22 +114,15 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
 
 
 def _typed_numbers(store: Store, pages: list[Page]) -> list[Problem]:
-    """Numbers typed by hand. A chapter that had none is read again only when it, or its reader, has changed."""
-    file = store.folder / "lint.json"
-    readers = [Path(str(module.__file__)).read_text("utf-8") for module in (lint, markup, citations)]
-    reader = sha("".join([*readers, version("markdown-it-py"), version("mdit-py-plugins")]))
-    known, found = json.loads(store.read_text(file) or "{}"), list[Problem]()
-    clean = dict(known)  # by path: one chapter that is checked leaves the others as they are
-    for page in pages:
-        key = sha(f"{reader} {page.source}")
-        if known.get(page.path) != key:
-            problems = lint.naked_numbers(page.source, page.path)
-            found += problems
-            clean |= {} if problems else {page.path: key}
-    if clean != known:
-        with suppress(BookError):  # without it only the next build takes longer
-            store.write_text(file, json.dumps(clean))
-    return found
+    """Numbers typed by hand."""
+    memo = Memo(store, "lint", lint, markup, citations, packages=("markdown-it-py", "mdit-py-plugins"))
+    found = [memo.of(page.path, page.source, partial(_typed_into, page)) for page in pages]
+    memo.keep()
+    return [Problem(*one) for problems in found for one in problems]
+
+
+def _typed_into(page: Page) -> list[Any]:
+    return [*map(astuple, lint.naked_numbers(page.source, page.path))]
 
 
 def _with_problems(page: Page) -> str:

@@ -277,8 +277,10 @@ def bill(peak_by_length: dict[str, Any], times: dict[str, Any]) -> None:
         rises = [rise / 1e6 for rise in peak_by_length["rises"][name]]
         memory.plot(LENGTHS, rises, "o-", label=name)
         time.plot(LENGTHS, times["runs"][name].median(-1).values, "o-")
-    memory.set(xscale="log", yscale="log", ylabel="peak memory, MB")
-    time.set(xscale="log", yscale="log", ylabel="milliseconds", xlabel="T")
+    memory.set(xscale="log", yscale="log", ylabel="peak memory (MB)")
+    time.set(xscale="log", yscale="log", ylabel="milliseconds", xlabel="T (tokens)")
+    for axes in memory, time:
+        axes.set_yticks([1, 10, 100], ["1", "10", "100"])
     time.set_xticks(LENGTHS, [f"{length:,}" for length in LENGTHS])
     time.minorticks_off()
     memory.legend()

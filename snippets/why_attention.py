@@ -120,7 +120,7 @@ def reach_against_distance(first_to_last: dict[str, Any]) -> None:
         axes.fill_between(distance, low, high, color=f"C{i}", alpha=0.3, linewidth=0)
         axes.plot(distance, runs.log().mean(0).exp(), color=f"C{i}")
         where = {"attention": (50, 2e1), "LSTM, bias 2": (52, 1e-5)}
-        where |= {"LSTM": (72, 1e-13), "RNN": (50, 1e-22)}
+        where |= {"LSTM": (72, 1e-13), "RNN": (36, 1e-22)}
         axes.text(*where[name], name, color=f"C{i}")
     axes.set_yscale("log")
     axes.set(xlabel="distance from the last token", ylim=(1e-36, 1e4))

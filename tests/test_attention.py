@@ -113,7 +113,7 @@ def test_the_four_rows_are_those_of_the_reference(result: Any) -> None:
     assert [[round(weight, 3) for weight in row] for row in weights] == published
 
 
-def test_in_the_first_three_rows_no_cell_is_brighter_than_that_of_the_third_token(result: Any) -> None:
+def test_in_the_first_three_rows_no_weight_is_larger_than_the_one_on_the_third_token(result: Any) -> None:
     weights = result("attention.four_tokens").values["weights"]
     assert all(row[2] == max(row) for row in weights[:3])
 

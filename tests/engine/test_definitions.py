@@ -1,6 +1,7 @@
 """executed/definitions.py: names in code lead to what they mean, where the book shows it and where that is certain."""
 
 import re
+import shutil
 import time
 from collections.abc import Callable
 from html import unescape
@@ -14,9 +15,10 @@ from pygments.lexers import PythonLexer
 from executed import definitions
 from executed.book import Book
 from executed.capture import visible
+from executed.memo import Memo
 from executed.render import Page, Renderer
 from executed.stage import chapters
-from executed.store import Outcomes
+from executed.store import Outcomes, Store
 
 WriteBook = Callable[..., Path]
 
@@ -83,7 +85,9 @@ def linked(root: Path, page: str = "docs/layers.md") -> dict[str, list[str]]:
     for one in pages:
         renderer.render(one, "en")
         assert not one.problems
-    marks = definitions.marks(book, pages)
+    memo = Memo(Store(root), "names")
+    marks = definitions.marks(book, pages, memo)
+    memo.keep()
     (asked,) = (one for one in pages if one.path == page)
     found: dict[str, list[str]] = {}
     for name, code in asked.blocks:
@@ -266,6 +270,24 @@ def test_two_thousand_names_take_a_moment(write_book: WriteBook) -> None:
     page = Page("docs/a.md", (root / "docs/a.md").read_text())
     Renderer(book, Outcomes()).render(page, "en")
     started = time.process_time()
-    marks = definitions.marks(book, [page])
+    marks = definitions.marks(book, [page], Memo(Store(root), "names"))
     assert len(next(iter(marks["a.md"].values()))) == 2000
     assert time.process_time() - started < 1
+
+
+def test_links_follow_what_changes_in_another_module(write_book: WriteBook) -> None:
+    """What is known of a module is known no longer once a module that its names lead to says something else."""
+    pages = {"a": '{{ code("a.use") }}', "b": '{{ code("b.Kind") }}', "c": '{{ code("c.Base") }}'}
+    user = "from snippets.b import Kind\n\ndef use():\n    kind = Kind()\n    return kind.turn(1), kind.rest\n"
+    heir = "from snippets.c import Base\n\nclass Kind(Base):\n    {}\n"
+    base = "class Base:\n    rest = 1\n    {}\n"
+    turn = "def turn(self, x):\n        return x"
+    root = write_book({"a": user, "b": heir.format("pass"), "c": base.format("pass")}, pages)
+    found: list[list[str]] = []
+    for inherited, own in ((turn, "pass"), (turn, turn), ("pass", turn), ("pass", "pass")):
+        write_book({"b": heir.format(own), "c": base.format(inherited)})
+        known = linked(root, "docs/a.md")["a.use"]
+        shutil.rmtree(root / ".executed", ignore_errors=True)
+        assert linked(root, "docs/a.md")["a.use"] == known
+        found.append([one for one in known if one.startswith("turn")])
+    assert found == [["turn -> c.md#c.Base.turn"], *[["turn -> b.md#b.Kind.turn"]] * 2, []]

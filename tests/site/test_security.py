@@ -84,7 +84,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("book")
     settings = re.sub(r"\nnav:\n(?:  .*\n)+", "\n", (ROOT / "mkdocs.yml").read_text("utf-8"))
     for path, text in {
-        "mkdocs.yml": settings.replace("executed/hook.py", (ROOT / "executed/hook.py").as_posix()),
+        "mkdocs.yml": settings.replace("executed/", f"{ROOT.as_posix()}/executed/"),
         "pyproject.toml": "",
         "snippets/a.py": SNIPPET,
         "docs/index.md": "# Start\n",

@@ -68,7 +68,7 @@
       title.className = "preview__title";
       title.append(...copy(target).childNodes);
       let next = target.nextElementSibling;
-      while (next && !/^(P|UL|OL|H[1-6])$/.test(next.tagName) && !next.matches(".highlight")) next = next.nextElementSibling;
+      while (next && (!next.matches("p, ul, ol, h1, h2, h3, h4, h5, h6, .highlight") || next.matches(".notebook-links"))) next = next.nextElementSibling;
       if (!next || /^H/.test(next.tagName)) return [title];
       return [title, ...(next.matches(".highlight") ? code(next, next) : [shortened(copy(next))])];
     }
