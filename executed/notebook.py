@@ -337,13 +337,13 @@ class _Notebook:
         roots = {module.partition(".")[0] for module, _, _ in self.code.imports}
         for cell in self.cells:
             if cell.outputs is not None:
-                roots |= set(re.findall(r"^[ \t]+(?:from|import) (\w+)", cell.source, re.M))
+                roots |= set(re.findall(r"^[ \t]*(?:import (?=\w)|from (?=[\w.]+ import ))(\w+)", cell.source, re.M))
         return sorted(DISTRIBUTIONS.get(root, root) for root in roots - sys.stdlib_module_names)
 
     def _seconds(self, seconds: float) -> str:
         if seconds >= 100:
-            return f"{formatted(seconds / 60, 'num', 0 if seconds >= 600 else 1, self.language)} min"
-        return f"{formatted(seconds, 'num', 0 if seconds >= 1 else 1, self.language)} s"
+            return f"{formatted(seconds / 60, 'num', 0 if seconds >= 600 else 1, self.language)}\u00a0min"
+        return f"{formatted(seconds, 'num', 0 if seconds >= 1 else 1, self.language)}\u00a0s"
 
     def _say(self, text: str) -> None:
         """Prose, after what was said just before; a heading begins a cell."""

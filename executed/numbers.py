@@ -13,6 +13,7 @@ Number = float | Decimal
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 NARROW_SPACE = "\u202f"
+TIMES = "\u00a0×\u00a0"
 EXACT = decimal.Context(prec=10_000, rounding=decimal.ROUND_HALF_EVEN)
 """Whole numbers of any size keep their digits; the format of Babel works in the context it finds."""
 
@@ -44,7 +45,7 @@ def sci(value: Number, digits: int, language: str) -> str:
     if value == 0:
         return num(0, 0, language)
     mantissa, exponent = f"{Decimal(value):.{digits}e}".split("e")
-    return f"{num(Decimal(mantissa), digits, language)} × 10{str(int(exponent)).translate(SUPERSCRIPT)}"
+    return f"{num(Decimal(mantissa), digits, language)}{TIMES}10{str(int(exponent)).translate(SUPERSCRIPT)}"
 
 
 def si(value: Number, digits: int, language: str) -> str:

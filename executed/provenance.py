@@ -1,5 +1,6 @@
 """Where a result came from, as its page says it: when and how long it ran, with what, and from which source."""
 
+import re
 import textwrap
 import time
 
@@ -41,15 +42,23 @@ def made_block(result: Result, example: Example, lines: Span, commit: Commit, la
     if result.memory:
         said += with_memory.format(memory=formatted(result.memory, "bytes", 0, language))
     versions = [f"Python {result.parts.get('python', '?')}"]
-    for part, version in result.parts.items():
-        if part.startswith("package "):
-            versions.append(f"{part.removeprefix('package ')} {version}" if version[:1].isdigit() else version)
+    versions += [f"{name} {version}" for name, version in packages(result)]
     lines_of = [
         f"{said}, {on.format(machine=escaped(result.machine))}",
         f"{', '.join(map(escaped, versions))}.",
         f"{print_of} `{result.fingerprint[:16]}`. {source}: {commit.source(example.path, lines, language)}.",
     ]
     return f'??? made "{title}"\n' + textwrap.indent("\n".join(lines_of), "    ")
+
+
+def packages(result: Result) -> list[tuple[str, str]]:
+    """The packages that a result was made with and their versions, by the names that PyPI has for them."""
+    found = {}
+    for part, version in result.parts.items():
+        if part.startswith("package "):
+            name, _, plain = version.rpartition(" ")  # `sklearn` comes with "scikit-learn 1.9.1"
+            found[re.sub(r"[-_.]+", "-", name or part.removeprefix("package ")).lower()] = plain
+    return sorted(found.items())
 
 
 def timing_line(result: Result, example: Example, language: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from executed.book import Book, nearest
 from executed.markup import escaped
 from executed.numbers import as_bytes, num, sci
+from executed.provenance import packages
 from executed.reference import AGREES, DIFFERS, ReferenceFigure, decimals, ours, read
 from executed.render import Page
 from executed.store import Result
@@ -113,14 +114,12 @@ def machine_list(results: dict[str, Result]) -> str:
     """Where the results on these pages come from: machines, versions, and when they were made."""
     versions: dict[str, set[str]] = {}
     for result in results.values():
-        for part, version in result.parts.items():
-            if part.startswith("package ") or part == "python":
-                name, _, plain = version.rpartition(" ")  # `sklearn` comes with "scikit-learn 1.9.1"
-                versions.setdefault(name or part.removeprefix("package "), set()).add(plain)
+        for name, version in [("Python", result.parts.get("python", "?")), *packages(result)]:
+            versions.setdefault(name, set()).add(version)
     days = sorted({time.strftime("%Y-%m-%d", time.gmtime(result.started)) for result in results.values()})
     lines = sorted({escaped(result.machine) for result in results.values()})
     lines.append(", ".join(f"{name} {' and '.join(sorted(found))}" for name, found in sorted(versions.items())))
-    lines.append(" to ".join(dict.fromkeys([*days[:1], *days[-1:]])))
+    lines.append(f"made {' to '.join(dict.fromkeys([*days[:1], *days[-1:]]))}" if days else "")
     return "\n".join(f"- {line}" for line in lines if line)
 
 

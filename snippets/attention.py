@@ -360,7 +360,7 @@ def small_samples(largest_weight: dict[str, Tensor]) -> Values:
     published = {"unscaled": 0.687, "scaled": 0.096}  # size not given
     sizes = [4, 8, 16, 32, 64]
     share: dict[str, list[float]] = {"unscaled": [], "scaled": []}
-    _, axes = plt.subplots(1, 2, figsize=(5.4, 3.4))
+    _, axes = plt.subplots(2, 1, figsize=(4.4, 5.4), sharex=True)
     for ax, name in zip(axes, share, strict=True):
         weights = largest_weight[name]  # (20000,)
         for place, size in enumerate(sizes):
@@ -373,8 +373,8 @@ def small_samples(largest_weight: dict[str, Tensor]) -> Values:
         ax.axhline(weights.mean(), color="C0", label="20,000 queries")
         ax.axhline(published[name], color="C1", ls="--", label="published")
         ax.set_xticks(range(len(sizes)), map(str, sizes))
-        ax.set(title=name, xlabel="queries in a sample", ylim=(0, None))
-    axes[0].set_ylabel("mean largest weight")
+        ax.set(title=name, ylabel="mean largest weight", ylim=(0, None))
+    axes[1].set_xlabel("queries in a sample")
     axes[0].legend(loc="lower right")
 
     print("samples as low as the published value")

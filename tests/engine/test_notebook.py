@@ -284,6 +284,13 @@ def test_binder_gets_the_versions_and_a_pytorch_without_cuda(make: Make) -> None
     assert re.fullmatch(r"python-3\.\d+\n", files["binder/runtime.txt"])
 
 
+def test_a_notebook_asks_for_what_an_example_imports_itself(make: Make) -> None:
+    imports = '    import filelock\n    from babel.numbers import format_decimal\n    print("""\nfrom here on\n""")\n'
+    made = make(SNIPPET.replace("    print", imports + "    print"))
+    assert [one.partition("==")[0] for one in made.metadata.requirements] == ["babel", "filelock"]
+    assert "`pip install babel filelock`" in made.cells[0].source
+
+
 def test_with_the_address_of_the_site_links_to_pages_work_from_anywhere() -> None:
     text = "[a](../index.html) [b](../c/index.html#x) [c](d.ipynb) [d](../vi/d.ipynb) `x[0](...)`"
     assert notebook_page.published(text, "") == text

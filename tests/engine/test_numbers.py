@@ -56,11 +56,11 @@ def test_pct_is_of_a_hundred() -> None:
 
 
 def test_sci_has_one_digit_before_the_point() -> None:
-    assert sci(8.94e-08, 1, "en") == "8.9 × 10⁻⁸"
-    assert sci(-8.94e-08, 1, "vi") == "-8,9 × 10⁻⁸"
-    assert sci(9.99e5, 1, "en") == "1.0 × 10⁶"
-    assert sci(5e-324, 0, "en") == "5 × 10⁻³²⁴"
-    assert sci(10**400, 1, "en") == "1.0 × 10⁴⁰⁰"
+    assert sci(8.94e-08, 1, "en") == "8.9\u00a0×\u00a010⁻⁸"
+    assert sci(-8.94e-08, 1, "vi") == "-8,9\u00a0×\u00a010⁻⁸"
+    assert sci(9.99e5, 1, "en") == "1.0\u00a0×\u00a010⁶"
+    assert sci(5e-324, 0, "en") == "5\u00a0×\u00a010⁻³²⁴"
+    assert sci(10**400, 1, "en") == "1.0\u00a0×\u00a010⁴⁰⁰"
     assert sci(0, 3, "en") == sci(-0.0, 3, "en") == "0"
 
 

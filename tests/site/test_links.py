@@ -27,6 +27,13 @@ def test_nothing_on_the_site_leads_nowhere(site: Path) -> None:
     assert dead(site) == []
 
 
+def test_an_address_that_leads_nowhere_names_every_page_of_the_book(site: Path) -> None:
+    article = (site / "404.html").read_text("utf-8").split("<article")[1].split("</article>")[0]
+    listed = set(re.findall(r'href="/([^"]*?)/?"', article))
+    chapters = {file.stem for file in (Path(__file__).parents[2] / "docs").glob("*.md")} - {"index"}
+    assert listed == chapters | {"."}
+
+
 def test_a_name_in_code_leads_to_its_definition_on_another_page(chapter: Any) -> None:
     chapter.locator(SCALED).first.click()
     chapter.wait_for_url("**/attention/#attention.scaled_dot_product_attention")
@@ -82,6 +89,16 @@ def test_a_link_shows_the_beginning_of_what_it_leads_to(page: Any, path: str, li
     assert preview(reader).is_visible()
     reader.mouse.move(5, 5)
     preview(reader).wait_for(state="detached")
+
+
+def test_the_preview_of_a_chapter_is_its_title_and_how_it_begins(page: Any) -> None:
+    reader = page(1440)
+    reader.goto("/attention/", wait_until="load")
+    reader.locator("article p a[href$='masks/']").first.hover()
+    preview(reader).wait_for()
+    title, beginning = preview(reader).locator("p").all_inner_texts()
+    assert title == "Masks"
+    assert beginning.startswith("A language model learns")
 
 
 def test_the_preview_of_a_method_ends_with_the_method(chapter: Any) -> None:
