@@ -23,7 +23,7 @@ from executed.citations import CITATION, cited_keys
 from executed.markup import FRONT_MATTER, Directive, parts
 from executed.notebook_code import Code, Place
 from executed.notebook_page import path_of
-from executed.numbers import formatted
+from executed.numbers import duration
 from executed.reach import version
 from executed.render import BLOCKS, Expansion, Page, Renderer
 from executed.store import Result
@@ -50,6 +50,7 @@ WORDS = {
         "download": "The next cell did not run when the book was built. It needs the weights of {model}, a download "
         "from the Hugging Face hub.",
         "below": "# From further below in this chapter.",
+        "widget": "*Here [the chapter's page]({page}) has something to try by hand.*",
         "figure": "Figure.",
         "drawn": "Figure that {name} draws",
     },
@@ -67,6 +68,7 @@ WORDS = {
         "download": "Ô tiếp theo không chạy khi sách được tạo. Ô này cần trọng số của {model}, tải về "
         "từ Hugging Face hub.",
         "below": "# Từ phần sau của chương này.",
+        "widget": "*Ở chỗ này, [trang của chương]({page}) có phần để bạn tự thử.*",
         "figure": "Hình.",
         "drawn": "Hình do {name} vẽ",
     },
@@ -203,6 +205,9 @@ class _Notebook:
             target = f"{target}/index.html".lstrip("/")
         return posixpath.relpath(target, here)
 
+    def _own_page(self) -> str:
+        return posixpath.relpath(f"{self.name.removesuffix('.md')}/index.html", posixpath.dirname(path_of(self.name)))
+
     def _asked(self, directive: Directive) -> tuple[str, str, dict[str, Any]]:
         """A directive's word, the name it asks for, and its alt texts and captions."""
         call = directive.expression
@@ -218,7 +223,10 @@ class _Notebook:
     def _block(self, word: str, name: str, options: dict[str, Any]) -> None:
         if word == "code":
             self._define(name)
-        elif word != "widget":
+        elif word == "widget":
+            if name in self.results:
+                self._say(self.words["widget"].format(page=self._own_page()))
+        else:
             if name not in self.ran:
                 self._run(name, options.get("alt", []))
             elif word == "example":
@@ -274,7 +282,7 @@ class _Notebook:
                 said.append(self.words["download" if hub else "absent"].format(lacks=lacks, model=model))
             elif result and result.seconds >= LONG:
                 word = "long" if said else "long_one"
-                said.append(self.words[word].format(seconds=self._seconds(result.seconds)))
+                said.append(self.words[word].format(seconds=duration(result.seconds, self.language)))
             self._give(self.code.missing(one))
             if said:
                 self._say(" ".join(said))
@@ -313,10 +321,8 @@ class _Notebook:
         packages = self._packages()
         intro = self.words["intro"].format(
             title=self.titles[self.name],
-            page=posixpath.relpath(
-                f"{self.name.removesuffix('.md')}/index.html", posixpath.dirname(path_of(self.name))
-            ),
-            time=self._seconds(sum(result.seconds for result in known)),
+            page=self._own_page(),
+            time=duration(sum(result.seconds for result in known), self.language),
             machine=max((result.machine for result in known), default="?"),
             versions=", ".join(f"{name} {version(name)}" for name in packages),
             packages=f"pip install {' '.join(packages)}",
@@ -339,11 +345,6 @@ class _Notebook:
             if cell.outputs is not None:
                 roots |= set(re.findall(r"^[ \t]*(?:import (?=\w)|from (?=[\w.]+ import ))(\w+)", cell.source, re.M))
         return sorted(DISTRIBUTIONS.get(root, root) for root in roots - sys.stdlib_module_names)
-
-    def _seconds(self, seconds: float) -> str:
-        if seconds >= 100:
-            return f"{formatted(seconds / 60, 'num', 0 if seconds >= 600 else 1, self.language)}\u00a0min"
-        return f"{formatted(seconds, 'num', 0 if seconds >= 1 else 1, self.language)}\u00a0s"
 
     def _say(self, text: str) -> None:
         """Prose, after what was said just before; a heading begins a cell."""

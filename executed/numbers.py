@@ -13,6 +13,7 @@ Number = float | Decimal
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 NARROW_SPACE = "\u202f"
+MINUS = "\u2212"
 TIMES = "\u00a0×\u00a0"
 EXACT = decimal.Context(prec=10_000, rounding=decimal.ROUND_HALF_EVEN)
 """Whole numbers of any size keep their digits; the format of Babel works in the context it finds."""
@@ -27,7 +28,7 @@ def _rounded(value: Number, digits: int) -> Decimal:
 def _written(form: Callable[..., str], value: Decimal, digits: int, unit: str, language: str) -> str:
     with decimal.localcontext(EXACT):
         pattern = "#,##0" + ("." + "0" * digits if digits else "") + unit
-        return str(form(value, format=pattern, locale=language))
+        return str(form(value, format=pattern, locale=language)).replace("-", MINUS)
 
 
 def num(value: Number, digits: int, language: str) -> str:
@@ -65,6 +66,13 @@ def as_bytes(value: Number, digits: int, language: str) -> str:
     return si(whole, digits, language) + "B"
 
 
+def duration(seconds: float, language: str) -> str:
+    """A time as one says it: 0.4 s, 12 s, 8.4 min."""
+    if seconds >= 100:
+        return f"{num(seconds / 60, 0 if seconds >= 600 else 1, language)}\u00a0min"
+    return f"{num(seconds, 0 if seconds >= 10 else 1, language)}\u00a0s"
+
+
 FILTERS: dict[str, Callable[[Number, int, str], str]] = {
     "num": num,
     "pct": pct,
@@ -83,7 +91,7 @@ def formatted(value: Any, name: str, digits: int, language: str) -> str:
         what = value["$unquotable"] if isinstance(value, dict) and "$unquotable" in value else repr(value)
         raise TypeError(f"{name} formats numbers, and this is {what}")
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else f"{MINUS}∞"
     return FILTERS[name](value, digits, language)
 
 

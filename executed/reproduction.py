@@ -8,7 +8,7 @@ from typing import Any
 
 from executed.book import Book, nearest
 from executed.markup import escaped
-from executed.numbers import as_bytes, num, sci
+from executed.numbers import as_bytes, duration, num, sci
 from executed.provenance import packages
 from executed.reference import AGREES, DIFFERS, ReferenceFigure, decimals, ours, read
 from executed.render import Page
@@ -136,8 +136,9 @@ def chapter_table(names: Sequence[str], pages: list[Page], results: dict[str, Re
         meta = dict(re.findall(r"^(title|description): *(.+)$", known[name].source.partition("\n---\n")[0], re.M))
         module = name.rpartition("/")[2].replace("-", "_")
         seconds = sum(one.seconds for one in results.values() if one.name.startswith(f"{module}."))
-        time_taken = f"{num(seconds, 0 if seconds >= 10 else 1, language)}\u00a0s"
-        rows.append([f"[{meta.get('title', name)}]({name}.md)", meta.get("description", ""), time_taken])
+        rows.append(
+            [f"[{meta.get('title', name)}]({name}.md)", meta.get("description", ""), duration(seconds, language)]
+        )
     return table(rows)
 
 

@@ -73,6 +73,8 @@ def make(write_book: WriteBook) -> Make:
         others = {"base": '# The base\n\n{{ example("base.first") }}\n'} | docs
         root = write_book({"a": snippet, "base": BASE}, {"a": chapter, **others})
         (root / "pyproject.toml").write_text("[tool.executed]\nnotebooks = true\npreload = []\n", "utf-8")
+        (root / "docs/assets/scripts/widgets").mkdir(parents=True, exist_ok=True)
+        (root / "docs/assets/scripts/widgets/viewer.js").touch()
         key = (snippet, chapter, *others.items())
         if key not in MADE:
             staged = stage(root)
@@ -289,6 +291,11 @@ def test_a_notebook_asks_for_what_an_example_imports_itself(make: Make) -> None:
     made = make(SNIPPET.replace("    print", imports + "    print"))
     assert [one.partition("==")[0] for one in made.metadata.requirements] == ["babel", "filelock"]
     assert "`pip install babel filelock`" in made.cells[0].source
+
+
+def test_where_the_page_has_a_widget_the_notebook_leads_there(make: Make) -> None:
+    made = make(chapter=f'{CHAPTER}\nTry it:\n\n{{{{ widget("a.one", kind="viewer") }}}}\n')
+    assert "Try it:\n\n*Here [the chapter's page](../a/index.html) has something to try by hand.*" in prose(made)
 
 
 def test_with_the_address_of_the_site_links_to_pages_work_from_anywhere() -> None:

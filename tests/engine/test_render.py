@@ -585,7 +585,7 @@ def test_no_chapter_lets_output_out_of_its_block(show: Show, before: list[str], 
         ("yes", "True", "True"),
         ('nested["of by"] | num(1)', "0.5", "0,5"),
         ("nested[3]", "7", "7"),
-        ("odd | num(1)", "NaN, ∞, -∞, 0.0", "NaN; ∞; -∞; 0,0"),
+        ("odd | num(1)", "NaN, ∞, −∞, 0.0", "NaN; ∞; −∞; 0,0"),
         ("huge", "1,000,000,000,000,000,000,000,000,000,000", "1.000.000.000.000.000.000.000.000.000.000"),
     ],
 )

@@ -172,3 +172,25 @@ def test_vietnamese_words_in_an_english_sentence_are_read_aloud_as_such(page: Op
     reader.goto("/attention/")
     assert reader.locator("em[lang=vi]").first.inner_text() == "đường"
     assert reader.locator("em:not([lang])").first.inner_text() == "road"
+
+
+def test_on_a_phone_published_and_ours_stand_side_by_side_and_no_table_scrolls(page: Open) -> None:
+    reader = page(390)
+    reader.goto("/reproduction/")
+    row = reader.locator("#the-figures-of-the-article-and-ours ~ .md-typeset__scrollwrap tbody tr").nth(1)
+    published, ours = (row.locator("td").nth(number).bounding_box() for number in (2, 3))
+    assert published["y"] == ours["y"]
+    assert ours["x"] + ours["width"] <= 390
+    tables = reader.locator(".md-typeset__scrollwrap").evaluate_all(
+        "all => all.map(one => one.scrollWidth - one.clientWidth)"
+    )
+    assert len(tables) == 2
+    assert max(tables) <= 0
+
+
+def test_on_a_phone_the_names_of_the_chapters_before_and_after_are_whole(page: Open) -> None:
+    reader = page(390)
+    for name in NAMES:
+        reader.goto(f"/{name}/")
+        for title in reader.locator(".md-footer__title .md-ellipsis").all():
+            assert title.evaluate("title => title.scrollWidth <= title.clientWidth"), name
