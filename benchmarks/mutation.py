@@ -79,6 +79,7 @@ def start(folder: str) -> None:
     book = Book.read(root)
     fingerprints = Fingerprints(book)
     digests = {name: fingerprints.of(name).digest for name in book.examples}
+    fingerprints.keep()  # so that mutants are looked at as an edit is: with what is remembered
     importers = {module: [] for module in book.modules}
     for name in book.examples:
         parts = {part for one in book.order([name]) for part in fingerprints.of(one).parts}

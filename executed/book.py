@@ -7,6 +7,7 @@ import ast
 import contextlib
 import difflib
 import gc
+import hashlib
 import io
 import re
 import symtable
@@ -140,6 +141,10 @@ class Module:
             self.problems.append(Problem(self.path, 1, "Python cannot parse this: it is nested too deeply"))
 
     @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @cached_property
     def source(self) -> str:
         return self.data.decode("utf-8-sig", "replace")
 
@@ -166,12 +171,28 @@ class Module:
     def imported(self) -> dict[str, str]:
         """Names that `from snippets.sorting import trained_sorter` binds, as `sorting.trained_sorter`."""
         found: dict[str, str] = {}
-        for node in ast.walk(self.tree):
+        for node in self._imports:
             if isinstance(node, ast.ImportFrom):
                 package, _, module = absolute(node, self.name).partition(".")
                 if package == SNIPPETS and module:
                     found |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names}
         return found
+
+    @cached_property
+    def mentioned(self) -> set[str]:
+        """All that any of its imports names in `snippets`, be it a module or something in one: what it can lead to."""
+        found = set()
+        for node in self._imports:
+            base = absolute(node, self.name) if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                words = [*base.split("."), *alias.name.split(".")] if base else alias.name.split(".")
+                if words[0] == SNIPPETS:
+                    found |= {".".join(words[1:length]) for length in range(2, len(words) + 1)}
+        return found
+
+    @cached_property
+    def _imports(self) -> list[ast.Import | ast.ImportFrom]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
     @cached_property
     def examples(self) -> dict[str, Example]:

@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from executed.reach import version
+from executed.installed import version
 from executed.statements import sha
 from executed.store import FOLDER, Store
 

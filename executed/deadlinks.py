@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +57,7 @@ class _Site:
     def __init__(self, folder: Path, address: str, directories: bool) -> None:
         self.folder, self.directories = folder, directories
         self.address = address.rstrip("/") + "/" if address else ""
+        self.sound: set[tuple[str, str, bool]] = set()
         self.files = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
 
     def text(self, file: str) -> str:
@@ -66,8 +67,7 @@ class _Site:
     def page(self, file: str) -> _Page:
         ids, links, within = Counter[str](), list[str](), list[str]()
         for tag in TAG.findall(self.text(file)):
-            for name, *values in ATTRIBUTE.findall(tag):
-                value = unescape("".join(values))
+            for name, value in _attributes(tag):
                 if name == "id":
                     ids[value] += 1
                 elif name in ("href", "src", "xlink:href"):
@@ -126,7 +126,19 @@ class _Site:
                 yield self._from_root("", file) + "/" + found["location"]
 
     def _wrong(self, file: str, link: str) -> str:
-        """What is wrong with a link; nothing if it leads somewhere."""
+        """What is wrong with a link; nothing if it leads somewhere, or is one that does on another page already."""
+        folder, rest = posixpath.dirname(file), link
+        while folder and rest.startswith("../"):
+            folder, rest = posixpath.dirname(folder), rest[3:]
+        link_of_all = folder, rest, file.endswith(".html") and file != "404.html"
+        if link_of_all in self.sound:
+            return ""
+        words = self._looked_up(file, link)
+        if not words and rest and rest[0] not in "#?":  # those are about the page they stand on
+            self.sound.add(link_of_all)
+        return words
+
+    def _looked_up(self, file: str, link: str) -> str:
         try:
             parts = urlsplit(link.strip())
         except ValueError as error:
@@ -169,6 +181,11 @@ class _Site:
             return ""
         ids = self.page(target).ids
         return "" if unquote(fragment) in ids else f"{link} leads to no anchor: {target} has no #{unquote(fragment)}"
+
+
+@lru_cache(maxsize=2**16)  # the navigation is on every page
+def _attributes(tag: str) -> list[tuple[str, str]]:
+    return [(name, unescape("".join(values))) for name, *values in ATTRIBUTE.findall(tag)]
 
 
 def _misspelt(link: str, host: str, scheme: str) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from executed.book import DEFINITION, FUNCTION, SNIPPETS, Book, Module, Span, absolute, dotted
 from executed.capture import visible
 from executed.memo import Memo
-from executed.statements import sha, statements
+from executed.statements import sha
 
 if TYPE_CHECKING:
     from executed.render import Page
@@ -161,7 +161,6 @@ class _Names:
     def __init__(self, book: Book, memo: Memo) -> None:
         self.book, self.memo = book, memo
         self._uses: dict[str, tuple[Uses, Uses]] = {}
-        self._digests: dict[str, str] = {}
         self._nodes: dict[str, dict[str, ast.stmt]] = {}
 
     def split(self, name: str) -> tuple[Module | None, str]:
@@ -204,7 +203,7 @@ class _Names:
     def uses(self, module: Module) -> tuple[Uses, Uses]:
         """The names of a module that lead to definitions, and those that are definitions inside classes, by line."""
         if module.name not in self._uses:
-            behind = [f"{name} {self._digest(name)}" for name in sorted(self._behind(module.name))]
+            behind = [f"{name} {self.book.modules[name].digest}" for name in sorted(self._behind(module.name))]
             text = "\n".join([*behind, "", *sorted(self.book.modules)])
             found = self.memo.of(module.name, text, lambda: self._followed(module))
             self._uses[module.name] = _by_line(found[0]), _by_line(found[1])
@@ -214,17 +213,9 @@ class _Names:
         """A module and all that it imports, and so on: no name in it leads further."""
         found = [module]
         for name in found:  # it grows
-            for statement in statements(self.book.modules[name]):
-                for one in statement.imports:
-                    for other in (one.snippet, f"{one.snippet}.{one.attribute}".lstrip(".")):
-                        if one.package == SNIPPETS and other in self.book.modules and other not in found:
-                            found.append(other)
+            mentioned = self.book.modules[name].mentioned & self.book.modules.keys()
+            found += sorted(mentioned - {*found})
         return {*found}
-
-    def _digest(self, module: str) -> str:
-        if module not in self._digests:
-            self._digests[module] = sha(self.book.modules[module].data)
-        return self._digests[module]
 
     def _followed(self, module: Module) -> tuple[list[_Use], list[_Use]]:
         follower = _Follower(self, module)

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import executed.book
+from executed import installed, reach, statements
 from executed.book import Book, Example
+from executed.memo import Memo
 from executed.reach import Reach
 from executed.statements import sha
+from executed.store import Store
 
 # The parts of a fingerprint that are not the book's own code.
 SURROUNDINGS = ("package ", "need ", "python", "machine", "engine")
@@ -36,7 +40,8 @@ class Fingerprints:
 
     def __init__(self, book: Book) -> None:
         self.book = book
-        self._reach = Reach(book)
+        self._memo = Memo(Store(book.root), "reach", executed.book, installed, reach, statements)
+        self._reach = Reach(book, self._memo)
         self._known: dict[str, Fingerprint] = {}
 
     def of(self, name: str) -> Fingerprint:
@@ -44,6 +49,10 @@ class Fingerprints:
             if one not in self._known:
                 self._known[one] = self._compute(self.book.examples[one])
         return self._known[name]
+
+    def keep(self) -> None:
+        """Remember what leads to what, for the next time."""
+        self._memo.keep()
 
     def code(self, name: str) -> str:
         """A hash of the code behind an example and all it needs, whatever machine and versions it runs on."""

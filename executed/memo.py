@@ -1,6 +1,7 @@
 """What was worked out from a text before: one edit costs what one chapter costs, however large the book."""
 
 import json
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from executed.book import BookError
-from executed.reach import version
+from executed.installed import version
 from executed.statements import sha
 from executed.store import Store
 
@@ -17,21 +18,26 @@ class Memo:
     """What one function made of texts, by name: a file of the store, which may be deleted at any time."""
 
     def __init__(self, store: Store, name: str, *makers: ModuleType, packages: tuple[str, ...] = ()) -> None:
-        """Nothing is known once the code of `makers`, or the version of one of their packages, has changed."""
+        """Nothing is known once the code of `makers`, the version of one of their packages, or Python has changed."""
         self._store, self._file = store, store.folder / f"{name}.json"
         code = [Path(str(module.__file__)).read_text("utf-8") for module in makers]
-        self._maker = sha("".join([*code, *map(version, packages)]))
+        self._maker = sha("".join([*code, *map(version, packages), sys.version]))
         body = json.loads(store.read_text(self._file) or "{}")
         self._known: dict[str, Any] = body["known"] if body.get("maker") == self._maker else {}
         self._anew = False
 
-    def of(self, name: str, text: str, make: Callable[[], Any]) -> Any:
-        """What `make` returns, which must be JSON and follow from the text alone. Of each name the last is kept."""
-        key = sha(text)
-        if self._known.get(name, [""])[0] != key:
-            self._known[name] = [key, make()]
+    def of(self, name: str, text: str | Callable[[Any], str], make: Callable[[], Any]) -> Any:
+        """What `make` returns, which must be JSON and follow from the text alone; of each name the last is kept.
+
+        What the text is may be told from what was made of it: then `text` is a function of that.
+        """
+        tell = text if callable(text) else lambda made: text
+        known = self._known.get(name)
+        if known is None or known[0] != sha(tell(known[1])):
+            made = make()
+            known = self._known[name] = [sha(tell(made)), made]
             self._anew = True
-        return self._known[name][1]
+        return known[1]
 
     def keep(self) -> None:
         """Write down what is new."""

@@ -20,11 +20,11 @@ from typing import Any
 from executed.book import Book, Example
 from executed.capture import own_ids
 from executed.citations import CITATION, cited_keys
+from executed.installed import version
 from executed.markup import FRONT_MATTER, Directive, parts
 from executed.notebook_code import Code, Place
 from executed.notebook_page import path_of
 from executed.numbers import duration
-from executed.reach import version
 from executed.render import BLOCKS, Expansion, Page, Renderer
 from executed.store import Result
 

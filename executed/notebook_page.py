@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from executed import finish, mathematics
-from executed.reach import version
+from executed.installed import version
 from executed.statements import sha
 from executed.store import Store
 

@@ -6,14 +6,16 @@ whatever there does more than bind a name to something plain counts for every ex
 names cannot be followed (`globals()`, `eval`, star imports) whole modules count. When in doubt, run again.
 """
 
-import importlib.metadata
-import re
+import secrets
 import sys
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from executed.book import SNIPPETS, Book, Example, read_module
+from executed.installed import MISSING, installed, required, version
+from executed.memo import Memo
 from executed.statements import ANYWHERE, OPAQUE, Import, Statement, binders, is_idle, sha, statements
 
 
@@ -33,8 +35,8 @@ IMPORTED, WHOLE, PACKAGE = -3, -2, -1
 class Reach:
     """What leads to what in a book, each step worked out once."""
 
-    def __init__(self, book: Book) -> None:
-        self.book = book
+    def __init__(self, book: Book, memo: Memo) -> None:
+        self.book, self.memo = book, memo
         self._steps: dict[Node, list[Node]] = {}
         self._parts: dict[Node, tuple[str, str]] = {}
         self._opaque: set[Node] = set()
@@ -42,6 +44,22 @@ class Reach:
 
     def parts(self, example: Example) -> dict[str, str]:
         """Everything an example can reach, by name, each with its hash."""
+        found: dict[str, Any] = self.memo.of(example.name, self._follows_from, lambda: self._found(example))
+        return dict(found["parts"])
+
+    def _follows_from(self, found: dict[str, Any]) -> str:
+        """All that was looked at on the way; if that was a file of the repository that is no snippet, nothing holds."""
+        modules = self.book.modules
+        seen = [f"{name} {modules[name].digest if name in modules else ''}" for name in found["modules"]]
+        foreign = [name for name in found["packages"] if self._local(name)]
+        return "\n".join([self._surroundings, *seen, *([secrets.token_hex()] if foreign else [])])
+
+    @cached_property
+    def _surroundings(self) -> str:
+        """The names of all modules, and what is installed."""
+        return sha("\n".join([*self.book.modules, "", *installed()]))
+
+    def _found(self, example: Example) -> dict[str, Any]:
         reached: set[Node] = set()
         todo = list(self.lookup(example.module, example.function))
         while todo:
@@ -60,7 +78,11 @@ class Reach:
             while part in parts:  # a name bound again
                 part += " again"
             parts[part] = digest
-        return parts
+        return {
+            "modules": sorted({node.module for node in reached if node.position != PACKAGE}),
+            "packages": sorted({node.name for node in reached if node.position == PACKAGE}),
+            "parts": parts,
+        }
 
     def _after(self, node: Node) -> Iterator[Node]:
         """The nodes that this one leads to."""
@@ -88,7 +110,7 @@ class Reach:
             if module.scopes is None or (not found and not all(map(is_idle, module.tree.body))):
                 yield from self._everything()  # it cannot be analysed
         elif node.position == WHOLE:
-            self._parts[node] = f"all of {node.module}", sha(module.data)
+            self._parts[node] = f"all of {node.module}", module.digest
             yield Node(node.module, IMPORTED)
             yield from (Node(node.module, position) for position in range(len(found)))
         elif node.name:
@@ -178,8 +200,7 @@ class Reach:
 
     def _package(self, node: Node) -> Iterator[Node]:
         name = node.name
-        local = [file for file in (self.book.root / name, self.book.root / f"{name}.py") if file.exists()]
-        if local:  # the repository's own code outside the book
+        if local := self._local(name):  # the repository's own code outside the book
             files = sorted(local[0].rglob("*.py")) if local[0].is_dir() else local
             self._parts[node] = f"files of {name}", sha("".join(sha(file.read_bytes()) for file in files))
             yield from self._everything()
@@ -192,58 +213,15 @@ class Reach:
             if version(name) == MISSING and name in self.book.modules:  # sys.path may lead to the book's own module
                 yield from self._everything()
 
+    @cache  # noqa: B019 - it lives as long as the book
+    def _local(self, package: str) -> list[Path]:
+        """The repository's own file or folder of this name, which Python would import."""
+        places = (self.book.root / package, self.book.root / f"{package}.py")
+        return [file for file in places if file.exists()]
+
     def _everything(self) -> Iterator[Node]:
         yield from (Node(name, WHOLE) for name in self.book.modules)
 
 
 def _joined(*parts: str) -> str:
     return ".".join(filter(None, parts))
-
-
-MISSING = "missing"
-# What a package uses where it is there, without requiring it.
-UNSAID = {"torch": ("numpy",)}
-
-
-def version(package: str) -> str:
-    """The installed version of the distribution that an import name belongs to."""
-    if found := _said(package, "Version"):
-        return found[0]
-    return ", ".join(f"{owner} {version(owner)}" for owner in _owners(package)) or MISSING
-
-
-@lru_cache(maxsize=1024)
-def required(package: str) -> list[str]:
-    """The installed distributions that a package needs, or that install an import name."""
-    if not _said(package, "Version"):
-        return _owners(package)
-    wanted = [one for one in _said(package, "Requires-Dist") if "extra ==" not in one]
-    names = [re.split(r"[^\w.-]", one, maxsplit=1)[0] for one in wanted]
-    return [name for name in (*names, *UNSAID.get(package, ())) if _said(name, "Version")]
-
-
-@lru_cache(maxsize=4096)
-def _said(distribution: str, field: str) -> list[str]:
-    """What the metadata of an installed distribution says, without the description that makes most of its length."""
-    try:
-        found = importlib.metadata.distribution(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    head = (found.read_text("METADATA") or found.read_text("PKG-INFO") or "").partition("\n\n")[0]
-    return re.findall(rf"^{field}: (.*)$", head, re.M)
-
-
-@lru_cache(maxsize=1024)
-def _owners(package: str) -> list[str]:
-    """The distributions that install an import name.
-
-    `importlib.metadata.packages_distributions` would list every installed file for that: a third of a second, in a
-    build that may take one.
-    """
-    module = re.compile(rf"^{re.escape(package)}(/.*|\..*)?\.(py|so|pyd),", re.M)
-    found = set()
-    for distribution in importlib.metadata.distributions():
-        declared = (distribution.read_text("top_level.txt") or "").split()
-        if package in declared or (not declared and module.search(distribution.read_text("RECORD") or "")):
-            found.add(distribution.metadata["Name"])
-    return sorted(found)

@@ -111,7 +111,9 @@ class Run:
 
     def all(self, names: Iterable[str]) -> Outcomes:
         order = [name for name in self.book.order(names) if not self._replaced(name)]
-        if not (stale := self._stale(order)):
+        stale = self._stale(order)
+        self.fingerprints.keep()
+        if not stale:
             return self.outcomes
         if self.force:  # a person waits for just these
             return self._bring(order, stale)

@@ -9,9 +9,9 @@ from pathlib import Path
 from executed.book import SNIPPETS, BookError, Problem
 from executed.commit import head
 from executed.fingerprint import file_digest
+from executed.installed import version
 from executed.outside import missing
 from executed.policy import leading_out
-from executed.reach import version
 from executed.statements import sha
 from executed.store import KEPT, RECORDS, Failure, Outcomes, Store, failure_text
 

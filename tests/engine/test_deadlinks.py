@@ -116,6 +116,21 @@ def test_the_sites_own_address_is_followed_too(tmp_path: Path) -> None:
     )
 
 
+def test_the_same_link_may_be_right_on_one_page_and_dead_on_another(tmp_path: Path) -> None:
+    pages = {
+        "a/index.html": '<p id="x"></p><a href="../one/">one</a><a href="#x">x</a><a href="../#top">top</a>',
+        "b/index.html": '<a href="../one/">one</a><a href="#x">x</a><a href="../#top">top</a>',
+        "b/c/index.html": '<a href="../one/">one</a><a href="../../one/">one</a><a href="../#top">top</a>',
+        "d.html": '<a href="one/">one</a><a href="#top">top</a>',
+    }
+    assert wrong(tmp_path, pages) == [
+        "b/c/index.html: ../one/ leads to no page or file of the site",
+        "b/c/index.html: ../#top leads to no anchor: b/index.html has no #top",
+        "b/index.html: #x leads to no anchor: b/index.html has no #x",
+        "d.html: #top leads to no anchor: d.html has no #top",
+    ]
+
+
 def test_from_the_disk_a_link_has_to_name_a_file(tmp_path: Path) -> None:
     found = wrong(tmp_path, {"x.html": '<a href="one/index.html">x</a>'}, directories=False)
     assert found

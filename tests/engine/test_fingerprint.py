@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from benchmarks.mutants import variants
 from executed.book import DEFINITION, Book
 from executed.fingerprint import Fingerprints, differences
-from executed.reach import version
+from executed.installed import version
 from executed.runner import run
 from executed.store import Store
 
@@ -36,8 +36,17 @@ MARK = "from executed import example\n"
 
 
 def digests(root: Path) -> dict[str, str]:
+    """The fingerprints of a book, with what was remembered of it when this was last asked; without, they are equal."""
     book = Book.read(root)
-    return {name: Fingerprints(book).of(name).digest for name in book.examples}
+    fingerprints = Fingerprints(book)
+    found = {name: fingerprints.of(name).digest for name in book.examples}
+    fingerprints.keep()
+    memory = root / ".executed/reach.json"
+    aside = memory.replace(memory.with_suffix(".aside"))
+    anew = Fingerprints(book)
+    assert found == {name: anew.of(name).digest for name in book.examples}
+    aside.replace(memory)
+    return found
 
 
 def outputs(root: Path) -> dict[str, str]:
@@ -1071,6 +1080,31 @@ def test_the_version_of_a_package_that_a_module_imports_counts(
     after = Fingerprints(Book.read(root)).of("main.shown")
     assert before.digest != after.digest
     assert differences(before.parts, after.parts) == [f"numpy {before.parts['package numpy']} -> 0.0"]
+
+
+def test_what_is_remembered_is_forgotten_when_something_else_is_installed(
+    write_book: WriteBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_book({"main": main("import numpy\n@example\ndef shown():\n    print(numpy.pi)\n")})
+    before = digests(root)
+    monkeypatch.setattr("executed.reach.version", lambda package: "0.0")
+    monkeypatch.setattr("executed.reach.installed", lambda: ["numpy-0.0.dist-info"])
+    assert digests(root) != before
+
+
+def test_a_module_that_appears_or_goes_counts(write_book: WriteBook) -> None:
+    source = "try:\n    from snippets import extra\nexcept ImportError:\n    extra = None\n"
+    root = write_book({"main": main(f"{source}@example\ndef shown():\n    print(extra)\n")})
+    without = digests(root)
+    assert digests(write_book({"extra": ""})) != without
+    (root / "snippets/extra.py").unlink()
+    assert digests(root) == without
+    (root / "numpy.py").write_text("")
+    main_alone = digests(write_book({"main": main("import numpy\n@example\ndef shown():\n    print(numpy)\n")}))
+    (root / "numpy.py").write_text("pi = 3\n")
+    assert digests(root) != main_alone
+    (root / "numpy.py").unlink()
+    assert digests(root) != main_alone
 
 
 def test_a_package_has_the_version_of_the_distribution_that_installed_it() -> None:

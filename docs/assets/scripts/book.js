@@ -130,12 +130,13 @@
 
   /**
    * The corner with a block's copy button comes when the block nears the screen. The theme makes a navigation of each:
-   * too many landmarks.
+   * too many landmarks. And it takes the block from the keyboard again, if there was nothing in it yet.
    * @param {HTMLElement} nav
    */
   function corner(nav) {
     nav.setAttribute("role", "none");
     name(nav);
+    if (nav.parentElement) codeIn(nav.parentElement).forEach(reachable);
   }
 
   addEventListener("load", () => {
