@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-TAG = re.compile(
-    r"<(?!/)[^<>]*?\s(?:id|(?:xlink:)?href|src|content|data-widget|data-example|style|clip-path|fill|mask|marker-\w+)=[^<>]*>"
-)
+TAG = re.compile(r"<[A-Za-z][^<>]*>")
+TELLING = re.compile(r"id|(?:xlink:)?href|src|content|data-widget|data-example|style|clip-path|fill|mask|marker-\w+")
 ATTRIBUTE = re.compile(r"""\s([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))""")
 WITHIN = re.compile(r"url\(#([^)]+)\)")
 STYLE = re.compile(r"""url\(\s*["']?([^"')]+)["']?\s*\)""")
@@ -185,7 +184,8 @@ class _Site:
 
 @lru_cache(maxsize=2**16)  # the navigation is on every page
 def _attributes(tag: str) -> list[tuple[str, str]]:
-    return [(name, unescape("".join(values))) for name, *values in ATTRIBUTE.findall(tag)]
+    found = ((name, "".join(values)) for name, *values in ATTRIBUTE.findall(tag) if TELLING.fullmatch(name))
+    return [(name, unescape(value)) for name, value in found]
 
 
 def _misspelt(link: str, host: str, scheme: str) -> str:

@@ -30,7 +30,9 @@ def finished(html: str) -> str:
     html = html.replace('<div class="md-dialog"', '<div class="md-dialog" role="status"', 1)
     html = html.replace(' tabindex=""', "")
     html = html.replace(' data-md-component="source"', "")  # with it the theme asks GitHub for the repository's stars
-    html, toggles = TOGGLE.subn(r'\1 form="__toggles"', html)
+    toggles = list(TOGGLE.finditer(html))
+    for toggle in toggles:
+        html = html.replace(toggle[0], f'{toggle[1]} form="__toggles"', 1)
     if toggles:
         html = html.replace("<label", '<form id="__toggles" autocomplete="off" hidden></form>\n    <label', 1)
     return html

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SHORTEST, LONGEST = 50, 160
 """Letters in a description: less says nothing, and search engines cut what is longer."""
 DESCRIPTION = re.compile(r"^description: *(?:>-?|\|-?)? *(.*(?:\n[ \t]+.*)*)", re.M)
+LANGUAGE = re.compile(r'<html lang="[^"]*"')
 LOCALES = {"en": "en_GB", "vi": "vi_VN"}
 
 
@@ -71,7 +72,8 @@ def _front_matter_line(found: re.Match[str]) -> int:
 
 def completed(html: str, facts: Facts) -> str:
     """A finished page with all that its head has to say."""
-    html = re.sub(r'<html lang="[^"]*"', f'<html lang="{escape(facts.language)}"', html, count=1)
+    if says := LANGUAGE.search(html):
+        html = html.replace(says[0], f'<html lang="{escape(facts.language)}"', 1)
     return html.replace("</head>", f"{tags(facts)}</head>", 1)
 
 

@@ -24,7 +24,7 @@ from mkdocs.utils.templates import TemplateContext
 
 from executed import deadlinks, definitions, finish, head, mathematics, offline, policy
 from executed.beside import Beside, use_our_words
-from executed.book import SNIPPETS, BookError, Problem, find_root
+from executed.book import SNIPPETS, BookError, Problem, find_root, no_garbage_collection
 from executed.capture import own_ids
 from executed.staged import Staged, saved_since, unchanged
 
@@ -140,9 +140,11 @@ def _staged_anew(root: Path, config: MkDocsConfig) -> Staged:
 
     _Site.ahead = ThreadPoolExecutor(1).submit(_theme_ahead, config)
     remembered = _Site.staged.failures if _Site.serving and _Site.staged else {}
-    staged = stage(root, pool=_pool(root), remembered=remembered)
+    with no_garbage_collection():
+        staged = stage(root, pool=_pool(root), remembered=remembered)
     if not _Site.serving:  # nothing more will run: the server can go while the pages are made
         threading.Thread(target=_pool(root).close).start()
+        gc.freeze()  # as above: the texts of a large book are many objects
     return staged
 
 

@@ -89,7 +89,7 @@ def keep(root: Path, staged: Staged, outcomes: Outcomes, outside: set[str], befo
         "entries": sorted(result.entry.relative_to(root).as_posix() for result in results),
     }
     book = {name: getattr(staged, name) for name in PUBLISHED}
-    body = {"made_of": made_of, "inputs": inputs(root, **made_of), "book": book}
+    body = {"made_of": made_of, "inputs": inputs(root, before, **made_of), "book": book}
     with contextlib.suppress(BookError):  # without it only the next build takes longer
         Store(root).write_text(root / KEPT, json.dumps(body))
 
@@ -98,7 +98,7 @@ def unchanged(root: Path) -> Staged | None:
     """The staged book of last time, if every byte and every version it was made of is still the same."""
     body = json.loads(Store(root).read_text(root / KEPT) or "{}")
     try:
-        if body["inputs"] == inputs(root, **body["made_of"]):
+        if body["inputs"] == inputs(root, sources(root), **body["made_of"]):
             return Staged(**body["book"])
     except (KeyError, TypeError):
         pass  # nothing kept, or by another version of the engine
@@ -126,9 +126,9 @@ def sources(root: Path) -> str:
     return sha("\n".join(f"{file} {file_digest(root, str(file))}" for file in files))
 
 
-def inputs(root: Path, packages: list[str], read: list[str], entries: list[str], outside: list[str]) -> str:
-    """A hash of all that a staged book is made of: its sources, packages, files read, and stored results."""
-    parts = [sources(root), platform.python_version(), platform.platform(), head(root)]
+def inputs(root: Path, texts: str, packages: list[str], read: list[str], entries: list[str], outside: list[str]) -> str:
+    """A hash of all that a staged book is made of: its `sources`, packages, files read, and stored results."""
+    parts = [texts, platform.python_version(), platform.platform(), head(root)]
     parts += [f"{name} {version(name)}" for name in (*packages, *RENDERERS)]
     parts += [f"{path} {file_digest(root, path)}" for path in read]
     parts += [f"{need} {missing(need)}" for need in outside]
