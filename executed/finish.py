@@ -14,6 +14,7 @@ LONG = 50
 VIEW_BOX = re.compile(r'<svg\b[^>]*?\sviewBox="0 0 ([\d.]+) ([\d.]+)"')
 SEARCH_LABEL = re.compile(r'name="query" aria-label="([^"]*)"')
 VIETNAMESE = re.compile(r"<em>(?=[^<]*[ăâđêôơưàáãèéìíòóõùúýĂÂĐÊÔƠƯạ-ỹẠ-Ỹ])")
+PALETTE = "assets/scripts/palette.js"
 TOGGLE = re.compile(r'(<input class="md-toggle"[^>]*) autocomplete="off"')
 
 
@@ -30,6 +31,8 @@ def finished(html: str) -> str:
     html = html.replace('<div class="md-dialog"', '<div class="md-dialog" role="status"', 1)
     html = html.replace(' tabindex=""', "")
     html = html.replace(' data-md-component="source"', "")  # with it the theme asks GitHub for the repository's stars
+    if PALETTE in html:  # the book's own script takes care of that form
+        html = html.replace(' data-md-component="palette"', " data-palette", 1)
     toggles = list(TOGGLE.finditer(html))
     for toggle in toggles:
         html = html.replace(toggle[0], f'{toggle[1]} form="__toggles"', 1)

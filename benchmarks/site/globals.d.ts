@@ -5,6 +5,10 @@ interface Window {
 
 declare const book: Book;
 
+/** The theme's, for what stays on the reader's device. */
+declare function __md_get(key: string): any;
+declare function __md_set(key: string, value: unknown): void;
+
 interface Book {
   /** The site's root. */
   base: URL;

@@ -95,7 +95,7 @@ def toggled(page: Any) -> bool:
     """Whether the button in the head goes through three schemes, and the last choice holds after a reload."""
     schemes = []
     for _ in range(4):
-        page.locator("form[data-md-component=palette] label:not([hidden])").click()
+        page.locator("label[for^=__palette]:not([hidden])").click()
         schemes.append(page.evaluate("document.body.dataset.mdColorScheme"))
     page.reload()
     return {"default", "slate"} == set(schemes) and page.evaluate("document.body.dataset.mdColorScheme") == schemes[0]

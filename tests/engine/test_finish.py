@@ -48,6 +48,13 @@ def test_what_is_copied_is_said_aloud() -> None:
     assert finished(page) == '<div class="md-dialog" role="status" data-md-component="dialog"></div>'
 
 
+def test_the_form_of_colours_is_left_to_the_book_where_it_has_a_script_for_it() -> None:
+    form = '<form data-md-component="palette"></form>'
+    ours = '<script src="../assets/scripts/palette.js"></script>'
+    assert finished(form) == form
+    assert finished(form + ours) == f"<form data-palette></form>{ours}"
+
+
 def test_the_toggles_of_the_theme_are_valid_and_still_not_remembered_by_a_browser() -> None:
     toggle = '<input class="md-toggle" type="checkbox" id="__drawer" autocomplete="off">'
     page = finished(f'{toggle}<label class="md-overlay" for="__drawer"></label><label tabindex="">a</label>')

@@ -167,6 +167,32 @@ def test_the_page_lies_still_for_those_who_ask_for_it(page: Open) -> None:
     )  # fmt: skip
 
 
+def test_colours_are_the_systems_until_a_reader_chooses_and_stay_chosen(page: Open) -> None:
+    reader = page(scheme="dark")
+    reader.goto("/attention/")
+
+    def shows(scheme: str, primary: str) -> None:
+        reader.locator(f"body[data-md-color-scheme={scheme}][data-md-color-primary={primary}]").wait_for()
+        assert button.count() == 1
+
+    button = reader.locator("label[for^=__palette]:not([hidden])")
+    shows("slate", "black")
+    reader.emulate_media(color_scheme="light")
+    shows("default", "white")
+    button.click()  # light
+    button.click()  # dark
+    shows("slate", "black")
+    reader.reload()
+    shows("slate", "black")
+    reader.locator("#__palette_2").focus()
+    reader.keyboard.press("Enter")  # the system's again
+    shows("default", "white")
+    reader.emulate_media(color_scheme="dark")
+    shows("slate", "black")
+    reader.locator("meta[name=color-scheme][content=dark]").wait_for(state="attached")
+    assert reader.evaluate("document.querySelector('meta[name=theme-color]').content").startswith("rgb")
+
+
 def test_vietnamese_words_in_an_english_sentence_are_read_aloud_as_such(page: Open) -> None:
     reader = page()
     reader.goto("/attention/")

@@ -138,7 +138,7 @@ def test_the_theme_works_under_the_policy(page: Any, heard: list[str], scheme: s
     page.goto("/a/")
     dark = scheme == "dark"
     assert page.evaluate("document.body.dataset.mdColorScheme") == ("slate" if dark else "default")
-    page.locator("form[data-md-component=palette] label:not([hidden])").click()
+    page.locator("label[for^=__palette]:not([hidden])").click()
     page.reload()
     page.locator("summary", has_text="A question").click()
     assert page.locator("td", has_text="an answer").evaluate("one => getComputedStyle(one).textAlign") == "right"
