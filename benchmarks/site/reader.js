@@ -114,7 +114,9 @@ async ({ copy, atMost }) => {
     [...document.querySelectorAll("pre > code:not([tabindex])")].some((code) => {
       const inside = document.createRange();
       inside.selectNodeContents(code);
-      return code.clientWidth && inside.getBoundingClientRect().width > code.clientWidth;
+      const { paddingLeft, paddingRight } = getComputedStyle(code);
+      const width = inside.getBoundingClientRect().width + parseFloat(paddingLeft) + parseFloat(paddingRight);
+      return code.clientWidth && width > code.clientWidth;
     });
   for (let tries = 0; tries < 50 && unreached(); tries++) await rest(100); // the page sees to that when it has time
   const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;

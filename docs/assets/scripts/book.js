@@ -130,13 +130,12 @@
 
   /**
    * The corner with a block's copy button comes when the block nears the screen. The theme makes a navigation of each:
-   * too many landmarks. And it takes the block from the keyboard again, if there was nothing in it yet.
+   * too many landmarks. And it takes a block that leaves the screen from the keyboard: see the observer below.
    * @param {HTMLElement} nav
    */
   function corner(nav) {
     nav.setAttribute("role", "none");
     name(nav);
-    if (nav.parentElement) codeIn(nav.parentElement).forEach(reachable);
   }
 
   addEventListener("load", () => {
@@ -167,9 +166,10 @@
     for (const element of document.querySelectorAll(".widget")) near.observe(element);
     name(document);
     new MutationObserver((changes) => {
-      for (const { addedNodes } of changes) {
+      for (const { addedNodes, target } of changes) {
+        if (target instanceof HTMLElement && target.matches("pre > code:not([tabindex])")) reachable(target);
         for (const node of addedNodes) if (node instanceof HTMLElement && node.matches("nav.md-code__nav")) corner(node);
       }
-    }).observe(document.querySelector("article") ?? document.body, { childList: true, subtree: true });
+    }).observe(document.querySelector("article") ?? document.body, { childList: true, subtree: true, attributeFilter: ["tabindex"] });
   });
 })();
