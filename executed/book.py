@@ -192,7 +192,10 @@ class Module:
 
     @cached_property
     def _imports(self) -> list[ast.Import | ast.ImportFrom]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        inside = any("import" in line and not line.startswith(("import ", "from ")) for line in self.lines)
+        inside = inside or any(line.endswith("\\") for line in self.lines)  # the next line may be part of a statement
+        nodes = ast.walk(self.tree) if inside else self.tree.body
+        return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
 
     @cached_property
     def examples(self) -> dict[str, Example]:

@@ -26,7 +26,7 @@ from executed import deadlinks, definitions, finish, head, mathematics, offline,
 from executed.beside import Beside, use_our_words
 from executed.book import SNIPPETS, BookError, Problem, find_root, no_garbage_collection
 from executed.capture import own_ids
-from executed.staged import Staged, saved_since, unchanged
+from executed.staged import Staged, saved_since, sources, unchanged
 
 if TYPE_CHECKING:
     from mkdocs.livereload import LiveReloadServer
@@ -111,7 +111,8 @@ def on_pre_build(config: MkDocsConfig) -> None:
     try:
         if saved_since(root):  # something will most likely run: imports take longer than all else
             _pool(root).start_early()
-        staged = unchanged(root) or _staged_anew(root, config)
+        before = sources(root)
+        staged = unchanged(root, before) or _staged_anew(root, config, before)
     except BookError as error:
         raise PluginError(str(error)) from None
     log.info(staged.summary())
@@ -135,13 +136,13 @@ def _pool(root: Path) -> "Pool":
     return _Site.pool
 
 
-def _staged_anew(root: Path, config: MkDocsConfig) -> Staged:
+def _staged_anew(root: Path, config: MkDocsConfig, before: str) -> Staged:
     from executed.stage import stage
 
     _Site.ahead = ThreadPoolExecutor(1).submit(_theme_ahead, config)
     remembered = _Site.staged.failures if _Site.serving and _Site.staged else {}
     with no_garbage_collection():
-        staged = stage(root, pool=_pool(root), remembered=remembered)
+        staged = stage(root, pool=_pool(root), remembered=remembered, before=before)
     if not _Site.serving:  # nothing more will run: the server can go while the pages are made
         threading.Thread(target=_pool(root).close).start()
         gc.freeze()  # as above: the texts of a large book are many objects

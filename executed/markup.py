@@ -203,8 +203,9 @@ def fenced(text: str, header: str) -> str:
     """Text in a code fence that nothing in the text can close."""
     longest = max(map(len, re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
+    text = "\n".join(map(visible, text.split("\n")))  # a line is seen at a glance to be fit to be shown, a text is not
     # Tabs would be expanded anyway, and then by the indentation of the place where the block stands.
-    return f"{fence} {{ {header} }}\n{visible(text).expandtabs(4)}\n{fence}"
+    return f"{fence} {{ {header} }}\n{text.expandtabs(4)}\n{fence}"
 
 
 def escaped(text: str, opens: bool = True) -> str:

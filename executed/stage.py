@@ -42,12 +42,13 @@ def stage(
     pool: Pool | None = None,
     progress: Progress | None = None,
     remembered: dict[str, Failure] | None = None,
+    before: str = "",
 ) -> Staged:
     """Bring every result up to date and render every chapter, or `only` the one at a path with what it asks for.
 
-    Raises BookError for broken lists.
+    `before` is the hash of the book's `sources`, for a caller that has it. Raises BookError for broken lists.
     """
-    before = sources(root)
+    before = before or sources(root)
     with nullcontext(pool) if pool else closing(Pool(root)) as server:
         if pool is None:
             server.start_early()

@@ -94,11 +94,14 @@ def keep(root: Path, staged: Staged, outcomes: Outcomes, outside: set[str], befo
         Store(root).write_text(root / KEPT, json.dumps(body))
 
 
-def unchanged(root: Path) -> Staged | None:
-    """The staged book of last time, if every byte and every version it was made of is still the same."""
+def unchanged(root: Path, now: str = "") -> Staged | None:
+    """The staged book of last time, if every byte and every version it was made of is still the same.
+
+    `now` is the hash of the book's `sources`, for a caller that has it.
+    """
     body = json.loads(Store(root).read_text(root / KEPT) or "{}")
     try:
-        if body["inputs"] == inputs(root, sources(root), **body["made_of"]):
+        if body["inputs"] == inputs(root, now or sources(root), **body["made_of"]):
             return Staged(**body["book"])
     except (KeyError, TypeError):
         pass  # nothing kept, or by another version of the engine
