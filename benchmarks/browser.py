@@ -8,10 +8,7 @@ there is any. `--site FOLDER` takes a site that is built already.
 """
 
 import argparse
-import os
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ from playwright.sync_api import Error, sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 from benchmarks.site.reader import CHROMIUM, SCHEMES, WIDTHS, listen, pages, searched, toggled, use  # noqa: E402
-from benchmarks.site.serve import served  # noqa: E402
+from benchmarks.site.serve import built, served  # noqa: E402
 
 
 def visited(browser: Any, address: str, name: str, width: int, scheme: str) -> tuple[Counter[str], list[str]]:
@@ -59,13 +56,7 @@ def main() -> None:
     chosen = arguments.parse_args()
     counts: Counter[str] = Counter()
     wrong: dict[str, list[str]] = {}
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        site = chosen.site or Path(folder) / "site"
-        if not chosen.site:
-            subprocess.run(
-                [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", site],
-                cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-            )  # fmt: skip
+    with built(chosen.site) as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM)
         with served(site) as address:
             for scheme in SCHEMES:

@@ -26,18 +26,25 @@ class Memo:
         self._known: dict[str, Any] = body["known"] if body.get("maker") == self._maker else {}
         self._anew = False
 
-    def of(self, name: str, text: str | Callable[[Any], str], make: Callable[[], Any]) -> Any:
+    def of(self, name: str, text: str | Callable[[Any], str | None], make: Callable[[], Any]) -> Any:
         """What `make` returns, which must be JSON and follow from the text alone; of each name the last is kept.
 
-        What the text is may be told from what was made of it: then `text` is a function of that.
+        What the text is may be told from what was made of it: then `text` is a function of that, and where it returns
+        None, no text says it all, and `make` is asked each time.
         """
-        tell = text if callable(text) else lambda made: text
-        known = self._known.get(name)
-        if known is None or known[0] != sha(tell(known[1])):
-            made = make()
-            known = self._known[name] = [sha(tell(made)), made]
-            self._anew = True
-        return known[1]
+
+        def told(made: Any) -> str | None:
+            said = text(made) if callable(text) else text
+            return None if said is None else sha(said)
+
+        if name in self._known:
+            before, made = self._known[name]
+            if before is not None and before == told(made):
+                return made
+        made = make()
+        self._known[name] = told(made), made
+        self._anew = True
+        return made
 
     def keep(self) -> None:
         """Write down what is new."""

@@ -6,7 +6,6 @@ whatever there does more than bind a name to something plain counts for every ex
 names cannot be followed (`globals()`, `eval`, star imports) whole modules count. When in doubt, run again.
 """
 
-import secrets
 import sys
 from collections.abc import Iterator
 from functools import cache, cached_property
@@ -47,12 +46,13 @@ class Reach:
         found: dict[str, Any] = self.memo.of(example.name, self._follows_from, lambda: self._found(example))
         return dict(found["parts"])
 
-    def _follows_from(self, found: dict[str, Any]) -> str:
-        """All that was looked at on the way; if that was a file of the repository that is no snippet, nothing holds."""
+    def _follows_from(self, found: dict[str, Any]) -> str | None:
+        """All that was looked at on the way; None if that was a file of the repository that is no snippet."""
+        if any(map(self._local, found["packages"])):
+            return None
         modules = self.book.modules
         seen = [f"{name} {modules[name].digest if name in modules else ''}" for name in found["modules"]]
-        foreign = [name for name in found["packages"] if self._local(name)]
-        return "\n".join([self._surroundings, *seen, *([secrets.token_hex()] if foreign else [])])
+        return "\n".join([self._surroundings, *seen])
 
     @cached_property
     def _surroundings(self) -> str:

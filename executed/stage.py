@@ -71,11 +71,12 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
     renderer.find_examples(pages)
     staged = Staged({}, {}, {}, len(outcomes.results), outcomes.ran, outcomes.failures, list(book.problems))
     rendered = [page for page in pages if page.path == only] or pages
+    languages = {page.path: language_of(page.path.removeprefix("docs/"), book.settings.language) for page in pages}
     store = Store(book.root)
     texts = Memo(store, "plain", plain)
     for page in rendered:
         try:
-            renderer.render(page, language_of(page.path.removeprefix("docs/"), book.settings.language))
+            renderer.render(page, languages[page.path])
         except BookError as error:
             page.problems += error.problems
         staged.pages[page.path.removeprefix("docs/")] = _with_problems(page)
@@ -90,7 +91,6 @@ def render(book: Book, pages: list[Page], outcomes: Outcomes, only: str = "") ->
     staged.links = definitions.marks(book, rendered, names)
     names.keep()
     if book.settings.notebooks and not only:
-        languages = {page.path: language_of(page.path.removeprefix("docs/"), book.settings.language) for page in pages}
         try:
             staged.files |= notebook.notebooks(book, renderer, pages, languages)
         except BookError as error:

@@ -15,7 +15,6 @@ Ends with status 1 if a budget is not kept. Needs Chromium, Node.js and, once, `
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -31,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 from benchmarks.site.reader import CHROMIUM, NODE_MODULES, inaccessible, listen, pages, painted, settled, use  # noqa: E402
-from benchmarks.site.serve import served  # noqa: E402
+from benchmarks.site.serve import built, served  # noqa: E402
 
 HEAVIEST = 350_000
 """Bytes that a first visit to a page may transfer: compressed, with style, scripts, fonts and the search."""
@@ -186,16 +185,10 @@ def main() -> None:
     if not NODE_MODULES.exists() or CHROMIUM is None or not shutil.which("node"):
         arguments.error("Chromium, Node.js or its packages are missing (npm ci --prefix benchmarks/site)")
     kept = True
-    with tempfile.TemporaryDirectory() as folder:
-        site = chosen.site or Path(folder) / "site"
-        if not chosen.site:
-            subprocess.run(
-                [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", site],
-                cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-            )  # fmt: skip
+    with built(chosen.site) as site:
         for part in chosen.parts or PARTS:
             start = time.monotonic()
-            good = PARTS[part](site.resolve())
+            good = PARTS[part](site)
             verdict = "as it should be" if good else "NOT as it should be"
             print(f"{part}: {verdict} ({time.monotonic() - start:.0f} s)\n", flush=True)
             kept = kept and good

@@ -1,15 +1,19 @@
-"""The built site as a host would serve it, compressed, with cache headers: `python benchmarks/site/serve.py FOLDER`."""
+"""The site, built, and as a host would serve it: `python benchmarks/site/serve.py FOLDER`."""
 
 import functools
 import gzip
 import http.server
+import os
+import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 TEXT = (".css", ".html", ".ipynb", ".js", ".json", ".map", ".md", ".svg", ".txt", ".webmanifest", ".xml")
 TYPES = {".ipynb": "application/json", ".md": "text/markdown", ".webmanifest": "application/manifest+json"}
 HEADERS = {  # those that SECURITY.md asks a host for
@@ -83,8 +87,21 @@ class Site(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
+def built(site: Path | None) -> Iterator[Path]:
+    """A site that is built already, or else the book's, which is there while the block runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        if site is None:
+            site = Path(folder) / "site"
+            subprocess.run(
+                [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", site],
+                cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+            )  # fmt: skip
+        yield site.resolve()
+
+
+@contextmanager
 def served(folder: Path, port: int = 0, sent: list[tuple[str, int]] | None = None) -> Iterator[str]:
-    """Serve a folder on this machine while the block runs; gives its address, without a slash at the end.
+    """Serve a folder, compressed, while the block runs; gives its address, without a slash at the end.
 
     What is sent is noted in `sent`: paths, and how many bytes each took.
     """
