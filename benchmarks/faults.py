@@ -539,33 +539,45 @@ def foreign(folder: Path) -> Trials:
     yield one
 
 
-@fault("every byte of entries and returned objects changed in turn; each cut off at every length")
+@fault("every byte of entries, returned objects and what is remembered changed in turn; each cut off at every length")
 def corrupted(folder: Path) -> Trials:
     moments = random.Random(SEED)
     trial = Trial(folder)
+
+    def damages(file: Path, places: int) -> Iterator[str]:
+        data = file.read_bytes()
+        for position in range(0, len(data), max(1, len(data) // places)):
+            other = data[position] ^ moments.randrange(1, 256)
+            for damaged in (data[:position] + bytes([other]) + data[position + 1 :], data[:position]):
+                file.write_bytes(damaged)
+                yield f"byte {position} of {file.name}, which has {len(damaged)} now"
 
     def one(name: str, pickled: bool) -> str:
         if not trial.stored():
             trial.build()
         result = trial.stored()[name]
-        file = result.pickle_file if pickled else result.entry
-        data = file.read_bytes()
-        step = max(1, len(data) // 4000)
-        for position in range(0, len(data), step):
-            other = data[position] ^ moments.randrange(1, 256)
-            for damaged in (data[:position] + bytes([other]) + data[position + 1 :], data[:position]):
-                file.write_bytes(damaged)
-                found = trial.store.load(name, result.fingerprint)
-                if pickled:
-                    check(found and not found.intact(), f"a damaged object counts as intact: byte {position}")
-                else:
-                    check(found in (None, result), f"a damaged entry was read: byte {position} is {other}")
+        for damage in damages(result.pickle_file if pickled else result.entry, 4000):
+            found = trial.store.load(name, result.fingerprint)
+            if pickled:
+                check(found and not found.intact(), f"a damaged object counts as intact: {damage}")
+            else:
+                check(found in (None, result), f"a damaged entry was read: {damage}")
         trial.is_sound()
         return "nothing: it runs again, `executed status` says that its stored result is damaged"
+
+    def remembered() -> str:
+        files = sorted((trial.root / ".executed").glob("*.json"))
+        check({"staged.json", "reach.json"} <= {file.name for file in files}, f"remembered is only {files}")
+        for file in files:
+            for damage in damages(file, 1000):
+                check(trial.store.read_text(file) is None, f"a damaged file was read: {damage}")
+        trial.is_sound()
+        return "nothing: it is worked out again"
 
     for name in ("small.words", "small.drawn"):
         yield lambda name=name: one(name, False)  # type: ignore[misc]
     yield lambda: one("small.counted", True)
+    yield remembered
 
 
 @fault("the clock is set back, and files from the future")
