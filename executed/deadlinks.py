@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -56,14 +56,19 @@ class _Site:
     def __init__(self, folder: Path, address: str, directories: bool) -> None:
         self.folder, self.directories = folder, directories
         self.address = address.rstrip("/") + "/" if address else ""
+        self.pages: dict[str, _Page] = {}
         self.sound: set[tuple[str, str, bool]] = set()
         self.files = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
 
     def text(self, file: str) -> str:
         return (self.folder / file).read_text("utf-8", "replace")
 
-    @cache  # noqa: B019 - it lives as long as the check
     def page(self, file: str) -> _Page:
+        if file not in self.pages:
+            self.pages[file] = self._read(file)
+        return self.pages[file]
+
+    def _read(self, file: str) -> _Page:
         ids, links, within = Counter[str](), list[str](), list[str]()
         for tag in TAG.findall(self.text(file)):
             for name, value in _attributes(tag):

@@ -8,7 +8,7 @@ names cannot be followed (`globals()`, `eval`, star imports) whole modules count
 
 import sys
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ class Reach:
         self._parts: dict[Node, tuple[str, str]] = {}
         self._opaque: set[Node] = set()
         self._packages: dict[str, list[str]] = {}
+        self._locals: dict[str, list[Path]] = {}
 
     def parts(self, example: Example) -> dict[str, str]:
         """Everything an example can reach, by name, each with its hash."""
@@ -213,11 +214,12 @@ class Reach:
             if version(name) == MISSING and name in self.book.modules:  # sys.path may lead to the book's own module
                 yield from self._everything()
 
-    @cache  # noqa: B019 - it lives as long as the book
     def _local(self, package: str) -> list[Path]:
         """The repository's own file or folder of this name, which Python would import."""
-        places = (self.book.root / package, self.book.root / f"{package}.py")
-        return [file for file in places if file.exists()]
+        if package not in self._locals:
+            places = (self.book.root / package, self.book.root / f"{package}.py")
+            self._locals[package] = [file for file in places if file.exists()]
+        return self._locals[package]
 
     def _everything(self) -> Iterator[Node]:
         yield from (Node(name, WHOLE) for name in self.book.modules)

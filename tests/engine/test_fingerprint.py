@@ -7,6 +7,7 @@ not seen in the source text; `benchmarks/mutation.py` puts the whole book to the
 
 import ast
 import contextlib
+import gc
 import importlib
 import importlib.metadata
 import io
@@ -15,6 +16,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -1090,6 +1092,16 @@ def test_what_is_remembered_is_forgotten_when_something_else_is_installed(
     monkeypatch.setattr("executed.reach.version", lambda package: "0.0")
     monkeypatch.setattr("executed.reach.installed", lambda: ["numpy-0.0.dist-info"])
     assert digests(root) != before
+
+
+def test_a_book_that_is_read_anew_leaves_nothing_behind(write_book: WriteBook) -> None:
+    root = write_book({"a": "import numpy\nfrom executed import example\n\n@example\ndef one():\n    print(numpy.pi)\n"})
+    book = Book.read(root)
+    Fingerprints(book).of("a.one")
+    left = weakref.ref(book)
+    del book
+    gc.collect()
+    assert left() is None, "`mkdocs serve` would keep every version of the book"
 
 
 def test_a_module_that_appears_or_goes_counts(write_book: WriteBook) -> None:
