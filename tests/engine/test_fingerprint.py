@@ -1095,7 +1095,9 @@ def test_what_is_remembered_is_forgotten_when_something_else_is_installed(
 
 
 def test_a_book_that_is_read_anew_leaves_nothing_behind(write_book: WriteBook) -> None:
-    root = write_book({"a": "import numpy\nfrom executed import example\n\n@example\ndef one():\n    print(numpy.pi)\n"})
+    root = write_book(
+        {"a": "import numpy\nfrom executed import example\n\n@example\ndef one():\n    print(numpy.pi)\n"}
+    )
     book = Book.read(root)
     Fingerprints(book).of("a.one")
     left = weakref.ref(book)
