@@ -112,6 +112,11 @@ BOOK = {
         def divided():
             1 / 0
     """,
+    "docs/index.md": """
+        # Start
+
+        Here begins [the first chapter](<chương một.md>).
+    """,
     "docs/chương một.md": """
         # Chương một
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -105,7 +106,7 @@ class Beside:
 
     def _entry(self, page: Page, address: str) -> plain.Entry:
         title, description = _words_of(page)
-        return plain.Entry(title, description, f"{address}{self.plain[page.file.src_uri]}")
+        return plain.Entry(title, description, f"{address}{quote(self.plain[page.file.src_uri])}")
 
     def add_cards(self, files: Files, config: MkDocsConfig) -> None:
         """A picture for each page where its address is shared: only a site that has an address needs them."""

@@ -21,10 +21,12 @@ ATTRIBUTE = re.compile(r"""\s([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+)
 WITHIN = re.compile(r"url\(#([^)]+)\)")
 STYLE = re.compile(r"""url\(\s*["']?([^"')]+)["']?\s*\)""")
 FENCED = re.compile(r"^[ >]*(```+|~~~+).*?^[ >]*\1[ \t]*$|`[^`\n]+`", re.M | re.S)
-WRITTEN = re.compile(r"\]\(\s*<?([^\s)>]+)")
+WRITTEN = re.compile(r"(?<!\\)\]\(\s*<?((?<=<)[^<>\n]+|[^\s)>]+)")
 LISTED = re.compile(r"<loc>([^<]*)</loc>")
 LOADED = re.compile(r"""["'`]((?:assets|values|figures|search)/[^"'`$<\s]+\.\w+)["'`]""")
 SCRIPTS = "assets/scripts/"
+HOME = "index.html"
+HOMELESS = "the site has no home page, to which every page leads: write docs/index.md"
 HOST = re.compile(r"(?:[^\W_](?:[\w-]*[^\W_])?\.)+[^\W\d_]{2,}", re.I)
 LOCAL = re.compile(r"localhost|127\.0\.0\.1")
 ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
@@ -90,6 +92,8 @@ class _Site:
         return posixpath.relpath(path or ".", posixpath.dirname(file) or ".")
 
     def dead(self) -> Iterator[Dead]:
+        if HOME not in self.files:
+            yield Dead(HOME, HOMELESS, HOMELESS)
         for file in sorted(self.files):
             kind = posixpath.splitext(file)[1]
             if kind == ".html":
@@ -179,6 +183,8 @@ class _Site:
                 if not self.directories and file != "404.html" and posixpath.splitext(file)[1] == ".html":
                     return f"{link} leads to a folder, which opens no page from the disk"
         if target not in self.files:
+            if target == HOME:
+                return ""  # that is said once
             slash = f"; write {link}/" if posixpath.join(target, "index.html") in self.files else ""
             return f"{link} leads to no page or file of the site{slash}"
         if not fragment or not target.endswith(".html") or fragment.startswith(":~:"):

@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
+from urllib.parse import quote, unquote
 
 FRONT_MATTER = re.compile(r"---\n.*?\n---\n", re.S)
 FENCE = re.compile(r"(`{3,}|~{3,}) *(?:\{ *\.([\w+-]+)[^}\n]*\}|([\w+-]*).*)$")
 BOX = re.compile(r'(?:!!!|\?\?\?\+?|===[!+]*)[ \t]*([\w -]*?)[ \t]*(?:"(.*)")?[ \t]*$')
 WIDGET = re.compile(r'<div class="widget".*?</div>', re.S)
 FIGURE = re.compile(r'!\[([^\]]*)\]\(([^()\s]+)(?: "([^"]*)")?\)')
-TARGET = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!\w+:)([^()\s#]*)(#[^()\s]*)?\)")
+TARGET = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!<?\w+:)<?((?<=<)[^<>\n#]*|[^()\s#<]*)(#[^()\s>]*)?>?\)")
 ATTRIBUTES = re.compile(r" *\{:?(?: *(?:[.#][\w:.-]+|[\w-]+=(?:\"[^\"\n]*\"|[\w-]+)))+ *\}")
 ENTITY = re.compile(r"&#\d+;|&(?:lt|gt|amp|quot|nbsp);")
 LINK = re.compile(r'\[([^\]]+)\]\((?:[^()\s"]*/)?glossary\.md#[\w-]+ "[^"]*"\)\{: \.glossary \}')
@@ -111,8 +112,8 @@ def placed(text: str, source: str, to: str, files: Mapping[str, str]) -> str:
     folder, base = posixpath.dirname(source), posixpath.dirname(to)
 
     def address(found: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(folder, found[1]))
-        return posixpath.relpath(files.get(target, target), base or ".")
+        target = posixpath.normpath(posixpath.join(folder, unquote(found[1])))
+        return quote(posixpath.relpath(files.get(target, target), base or "."))
 
     return re.sub(f"{HERE}([^{THERE}]*){THERE}", address, text)
 

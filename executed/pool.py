@@ -95,6 +95,67 @@ def _end_marked(mark: str) -> None:
                 os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
+class _Server:
+    """One fork server and the jobs it was given."""
+
+    def __init__(self, root: Path, preload: Iterable[str]) -> None:
+        self._mark = uuid.uuid4().hex
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "executed.worker", "serve", *preload],
+            cwd=root,
+            env={**_environment(), MARK: self._mark},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._lock = threading.Lock()
+        self._messages: dict[str, queue.SimpleQueue[tuple[str, int]]] = {}
+        self._running: dict[str, int] = {}
+        self._ended = False
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def give(self, folder: Path) -> queue.SimpleQueue[tuple[str, int]]:
+        """Have a job run; what becomes of it comes through the queue. Raises OSError if the server has ended."""
+        messages: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        with self._lock:
+            if self._ended:
+                raise BrokenPipeError
+            self._messages[str(folder)] = messages
+            assert self.process.stdin is not None
+            self.process.stdin.write(f"{folder}\n".encode())
+            self.process.stdin.flush()
+        return messages
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            word, number, folder = line.decode().rstrip("\n").split(" ", 2)
+            with self._lock:
+                if word == "started":
+                    self._running[folder] = int(number)
+                else:
+                    self._running.pop(folder, None)
+                messages = self._messages.get(folder) if word == "started" else self._messages.pop(folder, None)
+            if messages:
+                messages.put((word, int(number)))
+        self.process.wait()
+        _end_marked(self._mark)
+        with self._lock:
+            self._ended = True
+        for messages in self._messages.values():
+            messages.put(("lost", -1))
+
+    def end(self) -> None:
+        """End the server and every job at once."""
+        with self._lock:
+            running = list(self._running.values())
+        for pid in running:
+            end_group(pid)
+        self.process.kill()
+        self.process.wait()
+        _end_marked(self._mark)
+
+
 class Pool:
     """Runs jobs in children of one fork server, started at the first job and again if it dies."""
 
@@ -103,18 +164,14 @@ class Pool:
         self.preload: dict[str, None] = {}
         self._lock = threading.Lock()
         self._again = threading.Lock()
-        self._server: subprocess.Popen[bytes] | None = None
-        self._mark = ""
-        self._messages: dict[str, queue.SimpleQueue[tuple[str, int]]] = {}
-        self._running: dict[str, int] = {}
+        self._server: _Server | None = None
         self._closed = False
 
     def expect(self, modules: Iterable[str]) -> None:
         """Have these imported before the next job starts, with a new server if one runs without them."""
         with self._lock:
             if self._server and not self.preload.keys() >= set(modules):
-                self._server.kill()
-                self._server.wait()
+                self._server.end()
             self.preload |= dict.fromkeys(modules)
 
     def start_early(self) -> None:
@@ -141,16 +198,11 @@ class Pool:
         return ended
 
     def _run(self, folder: Path, timeout: float) -> Ended:
-        messages: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
         with self._lock:
             if self._closed:
                 return Ended(-1, "stopped")
-            self._messages[str(folder)] = messages
-            server = self._start()
-            assert server.stdin is not None
             try:
-                server.stdin.write(f"{folder}\n".encode())
-                server.stdin.flush()
+                messages = self._start().give(folder)
             except OSError:
                 return Ended(-1, "server")
         word, number = messages.get()
@@ -166,48 +218,14 @@ class Pool:
             return Ended(-1, "stopped" if self._closed else "server")
         return Ended(number, watch.reason)
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        if self._server is None or self._server.poll() is not None:
-            self._mark = uuid.uuid4().hex
-            self._server = subprocess.Popen(
-                [sys.executable, "-m", "executed.worker", "serve", *self.preload],
-                cwd=self.root,
-                env={**_environment(), MARK: self._mark},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
-            )
-            threading.Thread(target=self._listen, args=(self._server, self._mark), daemon=True).start()
+    def _start(self) -> _Server:
+        if self._server is None or self._server.process.poll() is not None:
+            self._server = _Server(self.root, self.preload)
         return self._server
-
-    def _listen(self, server: subprocess.Popen[bytes], mark: str) -> None:
-        assert server.stdout is not None
-        for line in server.stdout:
-            word, number, folder = line.decode().rstrip("\n").split(" ", 2)
-            with self._lock:
-                if word == "started":
-                    self._running[folder] = int(number)
-                else:
-                    self._running.pop(folder, None)
-                messages = self._messages.get(folder) if word == "started" else self._messages.pop(folder, None)
-            if messages:
-                messages.put((word, int(number)))
-        server.wait()
-        _end_marked(mark)
-        with self._lock:
-            orphans, self._messages = self._messages, {}
-            self._running.clear()
-        for messages in orphans.values():
-            messages.put(("lost", -1))
 
     def close(self) -> None:
         """End the server and every job at once."""
         with self._lock:
             self._closed = True
-            server, mark, running = self._server, self._mark, list(self._running.values())
-        for pid in running:
-            end_group(pid)
-        if server:
-            server.kill()
-            server.wait()
-            _end_marked(mark)
+        if self._server:
+            self._server.end()

@@ -73,6 +73,8 @@ def test_a_site_in_which_all_links_lead_somewhere_has_nothing_dead(tmp_path: Pat
          "in llms.txt of the site, two.md leads to no page or file of the site"),
         ("one/index.md", "`[x](y)`\n\n```\n[x](y)\n```\n[Two](../two/)",
          "in one/index.md of the site, ../two/ leads to no page or file of the site"),
+        ("one/index.md", "[Two](<../two three.md>)",
+         "in one/index.md of the site, ../two three.md leads to no page or file of the site"),
         ("n.ipynb", '{"cells": [{"cell_type": "markdown", "source": ["[x](no.md)"]}]}',
          "in n.ipynb of the site, no.md leads to no page or file of the site"),
         ("search/search_index.json", '{"docs": [{"location": "one/#gone"}]}',
@@ -81,6 +83,19 @@ def test_a_site_in_which_all_links_lead_somewhere_has_nothing_dead(tmp_path: Pat
 )  # fmt: skip
 def test_what_leads_nowhere_is_named(tmp_path: Path, file: str, text: str, words: str) -> None:
     assert wrong(tmp_path, {file: text}) == [f"{file}: {words}"]
+
+
+def test_a_site_without_a_home_page_is_told_so_once(tmp_path: Path) -> None:
+    wrong(tmp_path, {})
+    (tmp_path / "index.html").unlink()
+    assert [one.words for one in dead(tmp_path)] == [
+        "the site has no home page, to which every page leads: write docs/index.md"
+    ]
+
+
+def test_what_plain_text_only_says_is_no_link(tmp_path: Path) -> None:
+    said = r"\[click\](javascript:alert(1)) and [space](<../a b.svg>), [space](../a%20b.svg)"
+    assert wrong(tmp_path, {"one/index.md": said}) == []
 
 
 @pytest.mark.parametrize(

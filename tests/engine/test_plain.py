@@ -55,6 +55,15 @@ def test_addresses_lead_from_where_the_text_stands() -> None:
     assert placed(text, "vi/a.md", "all.txt", {"vi/b.md": "vi/b.md"}) == "[b](vi/b.md) ![f](figures/f.svg)\n"
 
 
+def test_addresses_of_names_with_spaces_and_vietnamese_letters_are_written_as_addresses() -> None:
+    text = plain("[a](<chương một.md#a>) [b](ch%C6%B0%C6%A1ng%20m%E1%BB%99t.md) [c](chương.md)\n")
+    files = {"chương một.md": "chương một/index.md", "chương.md": "chương/index.md"}
+    assert placed(text, "x.md", "x/index.md", files) == (
+        "[a](../ch%C6%B0%C6%A1ng%20m%E1%BB%99t/index.md) [b](../ch%C6%B0%C6%A1ng%20m%E1%BB%99t/index.md)"
+        " [c](../ch%C6%B0%C6%A1ng/index.md)\n"
+    )
+
+
 def test_llms_txt_has_a_title_a_summary_and_sections_of_links() -> None:
     text = llms("A book", "What it is.", "llms-full.txt", [("Chapters", [Entry("A", "About a.", "a/index.md")])])
     assert text.split("\n") == [

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import executed.pool
 from executed.book import Book
 from executed.pool import Pool, run_apart
 from executed.runner import Progress, run
@@ -315,11 +316,33 @@ def test_a_server_that_is_killed_costs_one_more_try(write_book: Callable[..., Pa
     def kill_server() -> None:
         eventually(lambda: any(file.stat().st_size for file in folder.glob("*/output")))
         assert pool._server is not None
-        pool._server.kill()
+        pool._server.process.kill()
 
     threading.Thread(target=kill_server).start()
     assert ran(root, pool=pool).results["a.one"].text == "begun\ndone"
     pool.close()
+
+
+def test_a_job_of_the_next_server_does_not_go_with_the_last_one(
+    write_book: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would run twice at once, and both would print into one file."""
+    counts = "import time\nopen('.times', 'a').write('once ')\ntime.sleep(1.5)\nprint('done')"
+    root = write_book({"a": snippet("print('fine')"), "b": snippet(counts)})
+    pool, end_marked = Pool(root), executed.pool._end_marked
+    ran(root, ["a.one"], pool=pool)
+    assert pool._server is not None
+
+    def slowly(mark: str) -> None:  # so that the next server is at work before the end of the last is known
+        time.sleep(1)
+        end_marked(mark)
+
+    monkeypatch.setattr(executed.pool, "_end_marked", slowly)
+    pool._server.process.kill()
+    pool._server.process.wait()
+    assert ran(root, ["b.one"], pool=pool).results["b.one"].text == "done"
+    pool.close()
+    assert (root / ".times").read_text() == "once "
 
 
 def test_an_example_that_ends_the_fork_server_costs_only_itself(write_book: Callable[..., Path]) -> None:
