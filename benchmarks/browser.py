@@ -1,4 +1,4 @@
-"""What a browser says of the whole book: `python benchmarks/browser.py` (four minutes on two cores).
+"""What a browser says of the whole book: `python benchmarks/browser.py` (six minutes on two cores).
 
 Builds the book into a temporary folder, opens every page of it in Chromium, in both colour schemes and at the widths of
 a phone, a tablet and a desk, and uses all that it offers: every fold, tab and copy button, every control of every

@@ -1,4 +1,4 @@
-"""Is a result ever kept that a change could have changed? `python benchmarks/mutation.py` (ten minutes on two cores
+"""Is a result ever kept that a change could have changed? `python benchmarks/mutation.py` (twelve minutes on two cores
 that have nothing else to do; needs the stored results of a build).
 
 1. Mutants, however long it takes (five minutes): every statement of every snippet module is changed in every way that
