@@ -92,6 +92,21 @@ def test_what_was_visited_is_read_again_without_a_connection(reader: Any, host: 
     assert reader.locator("main a").get_attribute("href") == f"{address}/"
 
 
+def test_what_was_on_its_way_before_the_worker_was_there_is_kept_too(
+    reader: Any, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Site.do_GET
+
+    def slowly(self: Site) -> None:
+        time.sleep(3 if self.path.endswith("search_index.json") else 0)
+        answer(self)
+
+    monkeypatch.setattr(Site, "do_GET", slowly)
+    with host.up() as address:
+        reader.goto(f"{address}/", wait_until="load")
+        until(lambda: reader.evaluate("caches.match('/search/search_index.json').then(Boolean)"))
+
+
 def test_the_whole_book_is_kept_for_who_asks_and_given_back(reader: Any, host: Host) -> None:
     pages = sorted(file.parent.relative_to(host.folder).as_posix() for file in host.folder.rglob("index.html"))
     assert len(pages) > 10

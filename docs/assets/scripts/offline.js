@@ -68,15 +68,19 @@
     ask({}, show);
   }
 
-  /** What this page has loaded came before the worker could see it: have it kept as well. */
+  /** What this page asked for before the worker could see it: have it kept as well, also what is still on its way. */
   async function keepThis() {
     const { serviceWorker } = navigator;
     await serviceWorker.ready;
     if (!serviceWorker.controller) {
       await new Promise((resolve) => serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
     }
-    const loaded = performance.getEntriesByType("resource").map((entry) => entry.name);
-    await ask({ keep: [location.href, ...loaded] }, () => {});
+    new PerformanceObserver((list) => {
+      const entries = /** @type {PerformanceResourceTiming[]} */ (list.getEntries());
+      const unseen = entries.filter((entry) => !entry.workerStart).map((entry) => entry.name);
+      if (unseen.length) ask({ keep: unseen }, () => {});
+    }).observe({ type: "resource", buffered: true });
+    await ask({ keep: [location.href] }, () => {});
   }
 
   window.addEventListener("load", async () => {
