@@ -39,8 +39,9 @@ def test_a_snippet_module_belongs_to_a_chapter(module: str) -> None:
 def test_a_chapter_closes_with_what_to_remember_a_question_and_where_to_go(chapter: str) -> None:
     text = (ROOT / f"docs/{chapter}.md").read_text("utf-8")
     headings = re.findall(r"^## (.+)$", text, re.M)
-    assert headings[-3:] == ["What to remember", "Check yourself", "Where to go next"]
-    assert '??? question "' in text
+    closing = ["What to remember", "Check yourself", "Where to go next"]
+    assert headings[-3:] == closing, f"docs/{chapter}.md closes with ## {', ## '.join(closing)}"
+    assert '??? question "' in text, f'docs/{chapter}.md asks in a box, ??? question "...", that holds the answer'
 
 
 @pytest.mark.parametrize("module", MODULES)
